@@ -1,0 +1,1 @@
+//! Recorded exchanges, the replayer, the fixture.

@@ -1,0 +1,59 @@
+//! Every bound in one place. A peer can make none of them larger.
+
+use core::time::Duration;
+
+/// Bounds on what a peer may make this side hold, with safe defaults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Longest message in bytes, without its line ending. 4 MiB.
+    pub max_message: usize,
+    /// Deepest nesting of arrays and objects in a message. 128.
+    pub max_depth: usize,
+    /// Most members in `params` or `_meta` of one message. 256.
+    pub max_members: usize,
+    /// Longest request id or progress token in bytes. 256.
+    pub max_id: usize,
+    /// Most requests of one connection that may be open at once; one more is refused. 256.
+    pub max_in_flight: usize,
+    /// Most messages in one 2025-03-26 batch. 64.
+    pub max_batch: usize,
+    /// Most open `subscriptions/listen` requests of one connection. 1,024.
+    pub max_listens: usize,
+    /// Most resource URIs one listen request or one legacy session may subscribe to. 1,024.
+    pub max_subscribed_uris: usize,
+    /// Longest resource URI in bytes that may be read or subscribed to. 8 KiB.
+    pub max_uri: usize,
+    /// Most requests this side may have open towards a legacy client. 64.
+    pub max_client_requests: usize,
+    /// Rounds of questions within one call before it fails. 16.
+    pub max_rounds: u32,
+    /// How long a request may stay open before it is answered with an error; `None` = no bound.
+    pub request_timeout: Option<Duration>,
+    /// How long a legacy client may take to answer a request of ours; `None` = no bound. 10 minutes,
+    /// for a person may be thinking.
+    pub client_request_timeout: Option<Duration>,
+    /// Output that may wait before the driver should stop reading. 1 MiB.
+    pub output_high_water: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            max_message: 4 << 20,
+            max_depth: 128,
+            max_members: 256,
+            max_id: 256,
+            max_in_flight: 256,
+            max_batch: 64,
+            max_listens: 1024,
+            max_subscribed_uris: 1024,
+            max_uri: 8 << 10,
+            max_client_requests: 64,
+            max_rounds: 16,
+            request_timeout: None,
+            client_request_timeout: Some(Duration::from_secs(600)),
+            output_high_water: 1 << 20,
+        }
+    }
+}

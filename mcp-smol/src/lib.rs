@@ -1,0 +1,1 @@
+//! Runs `mcp-proto` on smol.

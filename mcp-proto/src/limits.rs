@@ -6,7 +6,7 @@ use core::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Longest message in bytes, without its line ending. 4 MiB.
+    /// Longest message in bytes, without its line ending. 16 MiB.
     pub max_message: usize,
     /// Deepest nesting of arrays and objects in a message. 128.
     pub max_depth: usize,
@@ -40,7 +40,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_message: 4 << 20,
+            max_message: 16 << 20,
             max_depth: 128,
             max_members: 256,
             max_id: 256,

@@ -1,0 +1,166 @@
+//! What each revision has. This is the only file that compares revisions: everything else asks one of
+//! the questions below.
+
+use core::fmt;
+
+/// A revision of the protocol that this crate speaks, oldest first.
+///
+/// The enum is ordered: a later revision is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ProtocolVersion {
+    /// `2024-11-05`
+    V2024_11_05,
+    /// `2025-03-26`
+    V2025_03_26,
+    /// `2025-06-18`
+    V2025_06_18,
+    /// `2025-11-25`
+    V2025_11_25,
+    /// `2026-07-28`
+    V2026_07_28,
+}
+
+/// How a revision talks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_enums)] // a third era would break every match on purpose
+pub enum Era {
+    /// Handshake, sessions, requests from both sides: 2024-11-05 to 2025-11-25.
+    Legacy,
+    /// Stateless, metadata on every request: 2026-07-28.
+    Modern,
+}
+
+impl ProtocolVersion {
+    /// Every revision, oldest first.
+    pub const ALL: [Self; 5] =
+        [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    /// The newest revision.
+    pub const LATEST: Self = Self::V2026_07_28;
+    /// The newest revision that has a handshake.
+    pub const LATEST_LEGACY: Self = Self::V2025_11_25;
+
+    /// The name on the wire. Anything else, also with other white space, is no revision.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|v| v.as_str() == name)
+    }
+
+    /// The name on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// The era of this revision.
+    #[must_use]
+    pub const fn era(self) -> Era {
+        match self {
+            Self::V2026_07_28 => Era::Modern,
+            _ => Era::Legacy,
+        }
+    }
+
+    /// Whether this revision is stateless, with metadata on every request.
+    #[must_use]
+    pub const fn is_modern(self) -> bool {
+        matches!(self.era(), Era::Modern)
+    }
+
+    /// JSON-RPC batch arrays must be received. [spec: 2025-03-26 basic#batching]
+    #[must_use]
+    pub const fn has_batches(self) -> bool {
+        matches!(self, Self::V2025_03_26)
+    }
+
+    /// An error response may lack its `id`; before that, unreadable input is dropped instead of answered.
+    #[must_use]
+    pub fn allows_error_without_id(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// Arguments that do not fit a tool's schema are an `isError` result; before that, `-32602`.
+    /// [spec: server/tools#error-handling]
+    #[must_use]
+    pub fn reports_bad_arguments_as_result(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// `completion/complete` is gated by a capability of its own.
+    #[must_use]
+    pub fn has_completions_capability(self) -> bool {
+        self >= Self::V2025_03_26
+    }
+
+    /// `notifications/progress` has a `message`.
+    #[must_use]
+    pub fn has_progress_message(self) -> bool {
+        self >= Self::V2025_03_26
+    }
+
+    /// The server may ask with `elicitation/create`.
+    #[must_use]
+    pub fn has_elicitation(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// Elicitation has modes (`form`, `url`), and the `mode` member is written.
+    #[must_use]
+    pub fn has_elicitation_modes(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// URL elicitation carries an `elicitationId` and ends with `notifications/elicitation/complete`.
+    #[must_use]
+    pub const fn has_elicitation_ids(self) -> bool {
+        matches!(self, Self::V2025_11_25)
+    }
+
+    /// Tasks are part of the core: `params.task`, `tasks/result`, `tasks/list`.
+    #[must_use]
+    pub const fn has_core_tasks(self) -> bool {
+        matches!(self, Self::V2025_11_25)
+    }
+
+    /// Tasks are the extension `io.modelcontextprotocol/tasks`.
+    #[must_use]
+    pub const fn has_tasks_extension(self) -> bool {
+        self.is_modern()
+    }
+
+    /// Sampling messages may hold several blocks, tool uses and tool results.
+    #[must_use]
+    pub fn has_sampling_tools(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+}
+
+impl fmt::Display for ProtocolVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip_and_order_by_date() {
+        for pair in ProtocolVersion::ALL.windows(2) {
+            assert!(pair[0] < pair[1] && pair[0].as_str() < pair[1].as_str());
+        }
+        for v in ProtocolVersion::ALL {
+            assert_eq!(ProtocolVersion::parse(v.as_str()), Some(v));
+        }
+        for other in ["", "2026-07-28 ", "2025-06-19", "draft"] {
+            assert_eq!(ProtocolVersion::parse(other), None);
+        }
+    }
+}

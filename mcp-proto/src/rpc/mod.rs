@@ -1,1 +1,18 @@
-//! To come.
+//! JSON-RPC 2.0 as MCP uses it: frames become messages, messages become frames.
+//!
+//! A frame is read once. The result borrows the frame: params and `_meta` are split into their members,
+//! whose values stay raw until the method is known.
+
+mod error;
+mod id;
+mod members;
+mod message;
+mod write;
+
+pub use error::{Error, code};
+pub use id::{ProgressToken, RequestId};
+pub use members::Members;
+pub use message::{Batch, Malformed, Message, Params, Parsed, parse};
+pub use write::{write_error, write_notification, write_request, write_str};
+
+pub(crate) use id::str_from_json;

@@ -1,0 +1,185 @@
+//! The members of one JSON object, found in one pass and borrowed from the frame.
+
+use alloc::borrow::Cow;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::id::CowStr;
+
+/// How many members fit without an allocation. A modern `tools/call` has three in `params` and up to
+/// six in `_meta`.
+const INLINE: usize = 6;
+/// Most members of an object that is read on its own. Names are compared with each other, so the number
+/// is bounded.
+pub(super) const MOST: usize = 1024;
+
+/// The members of one object in the order received: name and raw value.
+///
+/// Unknown members are kept, so a gateway can pass them on untouched. Names are unique: an object that
+/// repeats one is refused before it gets here.
+#[derive(Clone, Default)]
+pub struct Members<'b> {
+    inline: [Option<Member<'b>>; INLINE],
+    len: usize,
+    rest: Vec<Member<'b>>,
+}
+
+type Member<'b> = (Cow<'b, str>, &'b RawValue);
+
+impl<'b> Members<'b> {
+    /// Reads an object. `None` if the text is no object, repeats a name, or has more than 1,024 members.
+    #[must_use]
+    pub fn from_json(json: &'b str) -> Option<Self> {
+        let mut found = Object::default();
+        let mut de = serde_json::Deserializer::from_str(json);
+        ObjectSeed { into: &mut found, meta: None, max: MOST }.deserialize(&mut de).ok()?;
+        de.end().ok()?;
+        matches!(found.shape, Shape::Object { repeated: false, too_many: false }).then_some(found.members)
+    }
+
+    /// The raw value of a member.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'b RawValue> {
+        self.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+    }
+
+    /// All members in the order received.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'b RawValue)> {
+        self.inline.iter().flatten().chain(&self.rest).map(|(n, v)| (&**n, *v))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len + self.rest.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn push(&mut self, name: Cow<'b, str>, value: &'b RawValue) {
+        if let Some(slot) = self.inline.get_mut(self.len) {
+            *slot = Some((name, value));
+            self.len += 1;
+        } else {
+            self.rest.push((name, value));
+        }
+    }
+}
+
+impl fmt::Debug for Members<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|(n, v)| (n, v.get()))).finish()
+    }
+}
+
+/// What stood where an object was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Shape {
+    #[default]
+    Absent,
+    Null,
+    Object {
+        /// A name came twice.
+        repeated: bool,
+        /// More members than the limit; those above it were dropped.
+        too_many: bool,
+    },
+    Array,
+    Scalar,
+}
+
+/// An object, or what came instead of one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Object<'b> {
+    pub(crate) shape: Shape,
+    pub(crate) members: Members<'b>,
+}
+
+/// Reads a value into an [`Object`]; a value of another type is noted, not an error, for the id of the
+/// message may come later. With `meta`, the member `_meta` is read into that one instead.
+pub(crate) struct ObjectSeed<'a, 'b> {
+    pub(crate) into: &'a mut Object<'b>,
+    pub(crate) meta: Option<&'a mut Object<'b>>,
+    pub(crate) max: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, 'de> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ObjectSeed<'_, 'de> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let (mut repeated, mut too_many) = (false, false);
+        while let Some(CowStr(name)) = map.next_key::<CowStr<'de>>()? {
+            if name == "_meta"
+                && let Some(meta) = self.meta.as_deref_mut()
+            {
+                repeated |= meta.shape != Shape::Absent;
+                *meta = Object::default();
+                map.next_value_seed(ObjectSeed { into: meta, meta: None, max: self.max })?;
+                continue;
+            }
+            let value = map.next_value::<&'de RawValue>()?;
+            if self.into.members.len() >= self.max {
+                too_many = true;
+                continue;
+            }
+            repeated |= self.into.members.get(&name).is_some();
+            self.into.members.push(name, value);
+        }
+        self.into.shape = Shape::Object { repeated, too_many };
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        self.into.shape = Shape::Array;
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        self.into.shape = Shape::Null;
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        self.into.shape = Shape::Scalar;
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        self.into.shape = Shape::Scalar;
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        self.into.shape = Shape::Scalar;
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        self.into.shape = Shape::Scalar;
+        Ok(())
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<(), E> {
+        self.into.shape = Shape::Scalar;
+        Ok(())
+    }
+}

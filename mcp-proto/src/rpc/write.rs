@@ -1,0 +1,102 @@
+//! Writing messages. The caller's closure appends the part that differs; nothing is copied twice.
+
+use alloc::vec::Vec;
+
+use super::{Error, RequestId};
+
+/// Appends a JSON string.
+pub fn write_str(out: &mut Vec<u8>, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut from = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x08 => b'b',
+            0x0c => b'f',
+            0..=0x1f => {
+                out.extend_from_slice(&bytes[from..at]);
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+                from = at + 1;
+                continue;
+            }
+            _ => continue,
+        };
+        out.extend_from_slice(&bytes[from..at]);
+        out.extend_from_slice(&[b'\\', short]);
+        from = at + 1;
+    }
+    out.extend_from_slice(&bytes[from..]);
+    out.push(b'"');
+}
+
+/// Appends an error response; without an id where the id could not be read.
+pub fn write_error(out: &mut Vec<u8>, id: Option<&RequestId>, error: &Error) {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
+    if let Some(id) = id {
+        out.extend_from_slice(b",\"id\":");
+        id.write(out);
+    }
+    out.extend_from_slice(b",\"error\":");
+    error.write(out);
+    out.push(b'}');
+}
+
+/// Appends a notification; `params` appends an object, or nothing at all for none.
+pub fn write_notification(out: &mut Vec<u8>, method: &str, params: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
+    write_str(out, method);
+    write_params(out, params);
+}
+
+/// Appends a request; `params` appends an object, or nothing at all for none.
+pub fn write_request(out: &mut Vec<u8>, id: &RequestId, method: &str, params: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    id.write(out);
+    out.extend_from_slice(b",\"method\":");
+    write_str(out, method);
+    write_params(out, params);
+}
+
+fn write_params(out: &mut Vec<u8>, params: impl FnOnce(&mut Vec<u8>)) {
+    let before = out.len();
+    out.extend_from_slice(b",\"params\":");
+    let start = out.len();
+    params(out);
+    if out.len() == start {
+        out.truncate(before);
+    }
+    out.push(b'}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::String;
+
+    #[test]
+    fn strings_read_back_as_they_were() {
+        let all: String = (0..0x80u8).map(char::from).chain("é读🎉\u{2028}".chars()).collect();
+        let mut out = Vec::new();
+        write_str(&mut out, &all);
+        assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), all);
+        assert!(!out.contains(&b'\n'));
+    }
+
+    #[test]
+    fn params_are_left_out_when_nothing_is_written() {
+        let mut out = Vec::new();
+        write_notification(&mut out, "a/b", |_| {});
+        write_request(&mut out, &RequestId::from("x"), "ping", |o| o.extend_from_slice(b"{}"));
+        assert_eq!(
+            String::from_utf8(out).unwrap(),
+            r#"{"jsonrpc":"2.0","method":"a/b"}{"jsonrpc":"2.0","id":"x","method":"ping","params":{}}"#
+        );
+    }
+}

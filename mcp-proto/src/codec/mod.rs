@@ -17,6 +17,7 @@ pub mod sse;
 
 pub use line::{Frame, LineBuffer};
 pub use output::{OutBuf, Wrap};
+pub use sse::{InvalidField, SseDecoder, SseEvent, SseFrame};
 
 /// Capacity that an empty buffer may keep. One huge message must not cost its size for the rest of
 /// the connection, and everyday messages must not cost an allocation each.

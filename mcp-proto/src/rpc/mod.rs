@@ -3,6 +3,7 @@
 //! A frame is read once. The result borrows the frame: params and `_meta` are split into their members,
 //! whose values stay raw until the method is known.
 
+pub mod de;
 mod error;
 mod id;
 mod members;

@@ -1,6 +1,45 @@
 //! The protocol's types. The vocabulary is that of 2026-07-28; older revisions are views of it, made
 //! where bytes are written.
+//!
+//! - A type serialises to its JSON in 2026-07-28; [`view::write`] writes it as any revision has it.
+//! - An absent member is never `null`, and a whole number never has a fraction.
+//! - Texts are [`Str`]: constants cost nothing. Values whose shape is the application's business are
+//!   [`Json`], kept verbatim.
+//! - Results do not hold `resultType`, and do not serialise their `_meta`: both are written with the
+//!   envelope.
 
+#[macro_use]
+mod macros;
+
+mod annotations;
+mod content;
+mod implementation;
+mod json;
+mod members;
+pub mod meta;
+mod number;
+mod resource;
+pub mod result;
+mod tool;
 pub mod version;
+pub mod view;
 
+/// A text of the model: borrowed if it is a constant of the program, else owned.
+pub type Str = alloc::borrow::Cow<'static, str>;
+
+pub use annotations::{Annotations, Role};
+pub use content::{AudioContent, ContentBlock, EmbeddedResource, ImageContent, TextContent, decode_base64};
+pub use implementation::{Icon, IconTheme, Implementation};
+pub use json::{InvalidJson, Json, JsonSchema};
+pub use members::Members;
+pub use meta::Meta;
+pub use resource::{
+    BlobResourceContents, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate, TextResourceContents,
+};
+pub use result::{CacheScope, EmptyResult, ResultBody};
+pub use tool::{
+    CallToolResult, InvalidToolName, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution,
+    ToolName,
+};
 pub use version::{Era, ProtocolVersion};

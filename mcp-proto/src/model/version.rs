@@ -139,6 +139,151 @@ impl ProtocolVersion {
     pub fn has_sampling_tools(self) -> bool {
         self >= Self::V2025_11_25
     }
+
+    /// Content may be audio.
+    #[must_use]
+    pub fn has_audio(self) -> bool {
+        self >= Self::V2025_03_26
+    }
+
+    /// Content may be a link to a resource.
+    #[must_use]
+    pub fn has_resource_links(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
+    /// `structuredContent` may be any JSON, and an output schema any schema; before that, both are
+    /// objects: a JSON object, and a schema whose root says `"type":"object"`.
+    #[must_use]
+    pub const fn has_any_structured_content(self) -> bool {
+        self.is_modern()
+    }
+
+    /// A property of an input or output schema may be `true` or `false`; before that, it is an object.
+    #[must_use]
+    pub const fn has_boolean_subschemas(self) -> bool {
+        self.is_modern()
+    }
+
+    /// Elicitation forms know titled and multiple choices; before that, only `enum` with `enumNames`.
+    #[must_use]
+    pub fn has_elicitation_choices(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
+    /// Whether the objects called `object` (by their name in the official schema) have `member`.
+    ///
+    /// Only for names that this crate writes: an unknown object or member is taken to exist everywhere.
+    #[must_use]
+    pub fn has_member(self, object: &str, member: &str) -> bool {
+        rows(object).iter().all(|row| row.member != member || row.span.contains(self))
+    }
+}
+
+/// A member that not every revision has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Row {
+    pub(crate) member: &'static str,
+    pub(crate) span: Span,
+}
+
+/// Revisions from `first` to `last`, both included.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    first: ProtocolVersion,
+    last: ProtocolVersion,
+}
+
+impl Span {
+    pub(crate) fn contains(self, version: ProtocolVersion) -> bool {
+        self.first <= version && version <= self.last
+    }
+}
+
+const fn since_2025_03(member: &'static str) -> Row {
+    Row { member, span: Span { first: ProtocolVersion::V2025_03_26, last: ProtocolVersion::LATEST } }
+}
+
+const fn since_2025_06(member: &'static str) -> Row {
+    Row { member, span: Span { first: ProtocolVersion::V2025_06_18, last: ProtocolVersion::LATEST } }
+}
+
+const fn since_2025_11(member: &'static str) -> Row {
+    Row { member, span: Span { first: ProtocolVersion::V2025_11_25, last: ProtocolVersion::LATEST } }
+}
+
+const fn since_2026_07(member: &'static str) -> Row {
+    Row { member, span: Span { first: ProtocolVersion::V2026_07_28, last: ProtocolVersion::LATEST } }
+}
+
+const fn only_2025_11(member: &'static str) -> Row {
+    Row { member, span: Span { first: ProtocolVersion::V2025_11_25, last: ProtocolVersion::V2025_11_25 } }
+}
+
+const fn until_2025_11(member: &'static str) -> Row {
+    Row { member, span: Span { first: ProtocolVersion::V2024_11_05, last: ProtocolVersion::V2025_11_25 } }
+}
+
+/// The members of an object that not every revision has which has the object at all.
+///
+/// The names are those of the official schema. A whole object that older revisions lack needs no rows:
+/// what leads to it is left out, or its value is changed, before it is written. `_meta` of results is
+/// not here, for it is written with the envelope.
+pub(crate) fn rows(object: &str) -> &'static [Row] {
+    const META: Row = since_2025_06("_meta");
+    const TITLE: Row = since_2025_06("title");
+    const ICONS: Row = since_2025_11("icons");
+    const CACHE: &[Row] = &[since_2026_07("ttlMs"), since_2026_07("cacheScope")];
+    match object {
+        "Implementation" => {
+            const { &[TITLE, ICONS, since_2025_11("description"), since_2025_11("websiteUrl")] }
+        }
+        "ClientCapabilities" => {
+            const { &[since_2025_06("elicitation"), only_2025_11("tasks"), since_2025_11("extensions")] }
+        }
+        "ServerCapabilities" => {
+            const { &[since_2025_03("completions"), only_2025_11("tasks"), since_2025_11("extensions")] }
+        }
+        "Annotations" => const { &[since_2025_06("lastModified")] },
+        "TextContent"
+        | "ImageContent"
+        | "AudioContent"
+        | "EmbeddedResource"
+        | "TextResourceContents"
+        | "BlobResourceContents"
+        | "Root" => const { &[META] },
+        "ResourceLink" => const { &[ICONS] },
+        "Tool" => {
+            const {
+                &[
+                    since_2025_03("annotations"),
+                    TITLE,
+                    since_2025_06("outputSchema"),
+                    META,
+                    ICONS,
+                    only_2025_11("execution"),
+                ]
+            }
+        }
+        "Resource" | "ResourceTemplate" | "Prompt" => const { &[TITLE, META, ICONS] },
+        "PromptArgument" | "PromptReference" => const { &[TITLE] },
+        "CallToolResult" => const { &[since_2025_06("structuredContent")] },
+        "ListToolsResult"
+        | "ListResourcesResult"
+        | "ListResourceTemplatesResult"
+        | "ListPromptsResult"
+        | "ReadResourceResult" => CACHE,
+        "SamplingMessage" => const { &[since_2025_11("_meta")] },
+        "CreateMessageRequestParams" => const { &[since_2025_11("tools"), since_2025_11("toolChoice")] },
+        "ElicitRequestFormParams" => const { &[since_2025_11("mode")] },
+        "ElicitRequestURLParams" => const { &[only_2025_11("elicitationId")] },
+        "ElicitResult" | "ListRootsResult" => const { &[until_2025_11("_meta")] },
+        "RequestedSchema" => const { &[since_2025_11("$schema")] },
+        "StringSchema" | "NumberSchema" => const { &[since_2025_11("default")] },
+        "LegacyTitledEnumSchema" | "UntitledSingleSelectEnumSchema" => const { &[since_2025_11("default")] },
+        "ProgressNotificationParams" => const { &[since_2025_03("message")] },
+        _ => &[],
+    }
 }
 
 impl fmt::Display for ProtocolVersion {

@@ -1,0 +1,64 @@
+//! What all results share.
+
+use alloc::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Meta, ProtocolVersion};
+
+/// The body of an answer: what stands in `result` besides `resultType` and `_meta`, which are written
+/// with the envelope.
+pub trait ResultBody: Serialize {
+    /// Metadata of the answer.
+    fn meta(&self) -> Option<&Meta> {
+        None
+    }
+
+    /// The body with values changed that `version` cannot express, such as a kind of content that it
+    /// does not know. Borrowed, without allocation, if there is nothing to change. Members that the
+    /// revision lacks are left out later, by [`view::write`](super::view::write).
+    fn fitted(&self, version: ProtocolVersion) -> Cow<'_, Self>
+    where
+        Self: Clone,
+    {
+        let _ = version;
+        Cow::Borrowed(self)
+    }
+}
+
+names! {
+    /// Who may share a cached answer. [spec: server/utilities/caching]
+    #[derive(Default)]
+    pub enum CacheScope {
+        /// Anyone: the answer does not depend on who asks.
+        Public = "public",
+        /// Only the one who asked.
+        #[default]
+        Private = "private",
+    }
+}
+
+/// An answer that says only that the request was carried out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EmptyResult {
+    /// Metadata, written with the envelope.
+    #[serde(rename = "_meta", default, skip_serializing)]
+    pub meta: Option<Meta>,
+}
+
+impl EmptyResult {
+    /// Done.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { meta: None }
+    }
+
+    setters! { meta: Meta }
+}
+
+impl ResultBody for EmptyResult {
+    fn meta(&self) -> Option<&Meta> {
+        self.meta.as_ref()
+    }
+}

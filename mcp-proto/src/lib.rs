@@ -8,6 +8,7 @@ extern crate alloc;
 pub mod codec;
 pub mod limits;
 pub mod model;
+pub mod random;
 pub mod registry;
 pub mod rpc;
 pub mod state;

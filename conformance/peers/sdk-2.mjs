@@ -1,0 +1,69 @@
+// The 2.x TypeScript client as client of the fixture server, over stdio.
+//
+//   node sdk-2.mjs legacy|modern|auto REVISION -- COMMAND [ARGS…]
+//
+// `modern` pins the revision, `auto` lets the client find it out, `legacy` shakes hands as the 1.x releases do. MCP_PEERS
+// names the folder that holds node_modules.
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { arguments_, run, tap } from './steps.mjs';
+
+const { options: [mode, revision], command, args } = arguments_();
+const require = createRequire(join(process.env.MCP_PEERS, 'package.json'));
+const { Client } = require('@modelcontextprotocol/client');
+const { StdioClientTransport } = require('@modelcontextprotocol/client/stdio');
+
+const answers = { rootsAsked: 0 };
+const errors = [];
+const updates = [];
+const client = new Client({ name: 'peer-sdk-2', version: '1.0.0' }, {
+  capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} },
+  versionNegotiation: { mode: mode === 'modern' ? { pin: revision } : mode },
+});
+client.onerror = error => errors.push(error);
+client.setRequestHandler('elicitation/create', async request => answers.elicit(request.params));
+client.setRequestHandler('sampling/createMessage', async request => answers.sample(request.params));
+client.setRequestHandler('roots/list', async () => {
+  answers.rootsAsked += 1;
+  return { roots: [{ uri: 'file:///srv/project', name: 'project' }] };
+});
+client.setNotificationHandler('notifications/resources/updated', async ({ params }) => { updates.push(params.uri); });
+
+const transport = new StdioClientTransport({ command, args, stderr: 'inherit', env: process.env });
+const wire = tap(transport);
+let child;
+
+await run({
+  label: `client-2 ${mode} ${revision}`,
+  era: mode === 'legacy' ? 'legacy' : 'modern',
+  revision,
+  wire, errors, answers, updates,
+  process: () => child,
+  negotiated: () => client.getNegotiatedProtocolVersion(),
+  connect: async () => {
+    await client.connect(transport);
+    child = transport._process;
+  },
+  close: () => client.close(),
+  ping: () => client.ping(),
+  tools: async () => (await client.listTools()).tools,
+  resources: async () => (await client.listResources()).resources,
+  templates: async () => (await client.listResourceTemplates()).resourceTemplates,
+  prompts: async () => (await client.listPrompts()).prompts,
+  call: (name, parameters, options) => client.callTool({ name, arguments: parameters }, options),
+  read: uri => client.readResource({ uri }),
+  prompt: (name, parameters) => client.getPrompt({ name, arguments: parameters }),
+  complete: (ref, argument) => client.complete({ ref, argument }),
+  logLevel: level => client.setLoggingLevel(level),
+  subscribe: async uri => {
+    if (mode === 'legacy') {
+      await client.subscribeResource({ uri });
+      return () => client.unsubscribeResource({ uri });
+    }
+    const subscription = await client.listen({ resourceSubscriptions: [uri] });
+    if (!subscription.honoredFilter.resourceSubscriptions?.includes(uri)) {
+      throw new Error(`expected ${uri} in the acknowledgment, got ${JSON.stringify(subscription.honoredFilter)}`);
+    }
+    return () => subscription.close();
+  },
+});

@@ -1,0 +1,26 @@
+//! The exchange format: one JSON Lines file holds a head and steps.
+//!
+//! An exchange is written once for many cells of revision and transport; `README.md` of this package
+//! documents every member and step. This module is the format alone: it reads and checks, and knows nothing of
+//! replaying.
+
+mod fields;
+mod head;
+mod parse;
+mod step;
+
+pub use head::{Head, Needs, Side, Transport};
+pub use parse::{ParseError, parse};
+pub use step::{
+    Action, Answer, Cuts, Expect, ExpectExit, ExpectNothing, HttpStep, Kind, Poll, Send, Step, Times,
+};
+
+/// A parsed exchange.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Exchange {
+    /// The first line of the file.
+    pub head: Head,
+    /// The further lines, in order.
+    pub steps: Vec<Step>,
+}

@@ -1,0 +1,130 @@
+//! The obligations that exchanges cite: the specification's requirements, and cases from the field.
+//!
+//! Both tables are data (`requirements.tsv`, `cases.tsv`), part of the binary. A requirement has its source in
+//! the specification. A case has none there, but implementations met it; nothing stronger than a warning
+//! follows from it alone, unless its own level says so.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use crate::revision::{Revision, Selector};
+
+/// How binding an obligation is, and so what its breach is counted as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(clippy::exhaustive_enums, reason = "the specification's words leave two outcomes")]
+pub enum Level {
+    /// A breach is a warning: SHOULD and SHOULD NOT, and robustness that the field needs.
+    Should,
+    /// A breach is a failure: MUST and MUST NOT.
+    Must,
+}
+
+/// One obligation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Requirement {
+    /// The id that exchanges cite, such as `S-TOOL-06` or `E04`.
+    pub id: &'static str,
+    /// The revisions it binds.
+    pub revisions: Selector,
+    /// The revisions as the table writes them, with an extension where one is meant.
+    pub scope: &'static str,
+    /// Whom it binds: `server`, `client` or `both`.
+    pub role: &'static str,
+    /// The specification's word: `MUST`, `SHOULD NOT`, …; `ROBUST` for a case without such a word.
+    pub word: &'static str,
+    /// The part of the protocol.
+    pub area: &'static str,
+    /// What it asks for.
+    pub text: &'static str,
+    /// The page of the specification, or `field report`.
+    pub source: &'static str,
+}
+
+impl Requirement {
+    /// What a breach is counted as.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        if self.word.starts_with("MUST") { Level::Must } else { Level::Should }
+    }
+
+    /// Whether it binds the revision.
+    #[must_use]
+    pub const fn applies(&self, revision: Revision) -> bool {
+        self.revisions.contains(revision)
+    }
+}
+
+/// Every requirement in the order of the table, then every case.
+pub fn all() -> impl Iterator<Item = &'static Requirement> {
+    TABLE.rows.iter()
+}
+
+/// The obligation with this id.
+#[must_use]
+pub fn by_id(id: &str) -> Option<&'static Requirement> {
+    TABLE.by_id.get(id).map(|&row| &TABLE.rows[row])
+}
+
+/// The strongest level among the cited obligations that bind the revision; `None` if none does.
+pub fn strongest<'i>(ids: impl IntoIterator<Item = &'i str>, revision: Revision) -> Option<Level> {
+    ids.into_iter().filter_map(by_id).filter(|row| row.applies(revision)).map(Requirement::level).max()
+}
+
+struct Table {
+    rows: Vec<Requirement>,
+    by_id: BTreeMap<&'static str, usize>,
+}
+
+static TABLE: LazyLock<Table> = LazyLock::new(|| {
+    let requirements = rows(include_str!("../requirements.tsv"));
+    let rows: Vec<_> = requirements.chain(rows(include_str!("../cases.tsv"))).collect();
+    let by_id = rows.iter().enumerate().map(|(row, requirement)| (requirement.id, row)).collect();
+    Table { rows, by_id }
+});
+
+/// A row that does not fit is left out; the tests below hold the committed tables to having none.
+fn rows(table: &'static str) -> impl Iterator<Item = Requirement> {
+    table.lines().skip(1).filter_map(|line| {
+        let mut fields = line.split('\t');
+        let mut next = || fields.next().filter(|field| !field.is_empty());
+        let (id, scope, role) = (next()?, next()?, next()?);
+        let (word, area, text, source) = (next()?, next()?, next()?, next()?);
+        // An extension is written `REVISION+NAME`.
+        let dates = scope.split(',').map(|part| part.split('+').next().unwrap_or(part));
+        let revisions = dates.map(Revision::from_date).collect::<Option<Selector>>()?;
+        Some(Requirement { id, revisions, scope, role, word, area, text, source })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_both_tables_is_read() {
+        let lines = |text: &str| text.lines().count() - 1;
+        let expected = lines(include_str!("../requirements.tsv")) + lines(include_str!("../cases.tsv"));
+        assert_eq!(all().count(), expected);
+        assert_eq!(TABLE.by_id.len(), expected, "ids are unique");
+        assert!(expected > 880);
+    }
+
+    #[test]
+    fn a_row_says_whom_it_binds_where_and_how_strongly() {
+        let row = by_id("S-TASK-30").unwrap();
+        assert!(row.applies(Revision::V2026_07_28) && !row.applies(Revision::V2025_11_25));
+        assert_eq!((row.role, row.level()), ("server", Level::Must));
+        assert_eq!(by_id("S-PAGE-03").unwrap().level(), Level::Should);
+        assert_eq!(by_id("E10").unwrap().level(), Level::Should);
+        assert_eq!(by_id("NO-SUCH-01"), None);
+    }
+
+    #[test]
+    fn the_strongest_cited_level_that_binds_the_revision_counts() {
+        let cited = ["S-RES-08", "LS-RES-01"];
+        assert_eq!(strongest(cited, Revision::V2026_07_28), Some(Level::Must));
+        assert_eq!(strongest(cited, Revision::V2025_06_18), Some(Level::Should));
+        assert_eq!(strongest(["S-RES-08"], Revision::V2025_06_18), None);
+    }
+}

@@ -1,0 +1,110 @@
+//! Every committed exchange keeps to the format and cites what exists.
+
+use std::collections::BTreeSet;
+
+use mcp_conformance::corpus;
+use mcp_conformance::exchange::{Action, Exchange, Side, Step, Transport};
+use mcp_conformance::requirement::{self, Level};
+
+fn exchanges() -> Vec<(&'static str, Exchange)> {
+    corpus::names()
+        .map(|name| (name, corpus::load(name).unwrap().unwrap_or_else(|e| panic!("{e}"))))
+        .collect()
+}
+
+fn steps(steps: &[Step]) -> Vec<&Step> {
+    let mut all = Vec::new();
+    for step in steps {
+        all.push(step);
+        match &step.action {
+            Action::Unordered(inner) | Action::During { steps: inner, .. } => all.extend(self::steps(inner)),
+            _ => {}
+        }
+    }
+    all
+}
+
+#[test]
+fn every_exchange_parses_and_bears_the_name_of_its_file() {
+    let all = exchanges();
+    assert!(!all.is_empty());
+    for (name, exchange) in &all {
+        assert_eq!(*name, exchange.head.name, "exchanges/{name}.jsonl");
+        let (area, what) = name.split_once('/').unwrap_or_else(|| panic!("{name}: expected area/name"));
+        assert!(!area.is_empty() && !what.contains('/'), "{name}: expected one folder");
+        assert!(exchange.head.about.ends_with('.'), "{name}: `about` is a sentence");
+    }
+    let abouts: BTreeSet<_> = all.iter().map(|(_, exchange)| &exchange.head.about).collect();
+    assert_eq!(abouts.len(), all.len(), "two exchanges say they show the same");
+}
+
+/// What an exchange reports as a fault is a breach of something that binds that side on that revision.
+#[test]
+fn every_cited_id_exists_and_applies() {
+    for (name, exchange) in exchanges() {
+        let side = match exchange.head.side {
+            Side::Server => "server",
+            Side::Client => "client",
+        };
+        let nested = steps(&exchange.steps);
+        let cited = exchange.head.requires.iter().chain(nested.iter().flat_map(|step| &step.requires));
+        for id in cited {
+            let row = requirement::by_id(id).unwrap_or_else(|| panic!("{name}: no requirement `{id}`"));
+            assert!(row.role == "both" || row.role == side, "{name}: {id} binds the {}", row.role);
+            assert!(row.revisions.overlaps(exchange.head.revisions), "{name}: {id} applies nowhere here");
+        }
+        for revision in exchange.head.revisions.revisions() {
+            let ids = exchange.head.requires.iter().map(String::as_str);
+            assert!(requirement::strongest(ids, revision).is_some(), "{name}: cites nothing for {revision}");
+        }
+    }
+}
+
+#[test]
+fn a_level_is_written_only_where_it_lowers_one() {
+    for (name, exchange) in exchanges() {
+        if exchange.head.level == Some(Level::Must) {
+            let ids = || exchange.head.requires.iter().map(String::as_str);
+            for revision in exchange.head.revisions.revisions() {
+                let strongest = requirement::strongest(ids(), revision);
+                assert_eq!(strongest, Some(Level::Must), "{name}: nothing cited is a MUST on {revision}");
+            }
+        }
+    }
+}
+
+#[test]
+fn raw_http_steps_stand_where_only_http_is_meant() {
+    for (name, exchange) in exchanges() {
+        let raw = steps(&exchange.steps).iter().any(|step| matches!(step.action, Action::Http(_)));
+        assert!(!raw || exchange.head.transports == [Transport::Http], "{name}");
+        let bytes = steps(&exchange.steps).iter().any(|step| {
+            matches!(
+                step.action,
+                Action::SendBytes(_) | Action::SendText(_) | Action::CloseInput | Action::Split(_)
+            )
+        });
+        assert!(!bytes || exchange.head.transports == [Transport::Stdio], "{name}: bytes are for stdio");
+    }
+}
+
+/// An exchange that expects nothing shows nothing.
+#[test]
+fn every_exchange_expects_something_on_every_revision() {
+    for (name, exchange) in exchanges() {
+        for revision in exchange.head.revisions.revisions() {
+            let expects = steps(&exchange.steps).iter().any(|step| {
+                step.only.contains(revision)
+                    && matches!(
+                        step.action,
+                        Action::Expect(_)
+                            | Action::ExpectExit(_)
+                            | Action::ExpectNothing(_)
+                            | Action::Poll(_)
+                            | Action::Http(_)
+                    )
+            });
+            assert!(expects, "{name}: expects nothing on {revision}");
+        }
+    }
+}

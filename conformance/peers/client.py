@@ -194,6 +194,21 @@ class Peer:
         expect("a result with isError", failed.is_error is True, failed)
         await self.refused(self.client.call_tool("no-such-tool", {}), types.INVALID_PARAMS)
 
+    async def many(self) -> None:
+        texts = [f"{index} {'x' * index}" for index in range(100)]
+        answers: dict[str, str] = {}
+
+        async def one(text: str) -> None:
+            answers[text] = text_of(await self.client.call_tool("echo", {"text": text}))
+
+        async with anyio.create_task_group() as group:
+            for text in texts:
+                group.start_soon(one, text)
+        expect("its own text for each call", all(answers[text] == text for text in texts), answers)
+        large = "\u2713 longer " * 100_000
+        echoed = text_of(await self.client.call_tool("echo", {"text": large}))
+        expect("a large text unchanged", echoed == large, f"{len(echoed)} characters")
+
     async def progress(self) -> None:
         seen: list[tuple[float, float | None]] = []
 
@@ -375,6 +390,7 @@ class Peer:
         steps = [
             ("list", self.list_all),
             ("call", self.call),
+            ("many calls at once, and a large one", self.many),
             ("progress", self.progress),
             ("cancel stops the call", self.cancel),
             ("input required" if self.modern else "elicitation", self.ask),

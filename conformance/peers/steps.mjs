@@ -38,7 +38,7 @@ export function tap(transport) {
   return wire;
 }
 
-/** Command line: `[--runtime-label TEXT] OPTIONS -- COMMAND ARGS…`; the part after `--` starts the server. */
+/** Command line: `OPTIONS -- COMMAND ARGS…`; the part after `--` starts the server. */
 export function arguments_(argv = process.argv.slice(2)) {
   const cut = argv.indexOf('--');
   if (cut < 0 || cut === argv.length - 1) {
@@ -75,8 +75,9 @@ async function eventually(what, look) {
  * Runs all steps against one connected server and ends the process.
  *
  * The adapter: `label`, `era` (`modern` or `legacy`), `revision`, `wire` (from `tap`), `errors` (an array that the SDK's
- * error callback fills), `answers` (`{elicit, sample, roots}`, replaced by the steps), `updates` (URIs of resource
- * updates seen by the SDK's handler), `process` (the child, once connected), and functions `connect`, `close`, `tools`,
+ * error callback fills), `answers` (`elicit` and `sample` are set by the steps,
+ * `rootsAsked` counts), `updates` (URIs of resource
+ * updates seen by the SDK's handler), and functions `process` (the child, once connected), `negotiated` (modern era), `connect`, `close`, `tools`,
  * `resources`, `templates`, `prompts`, `call(name, args, options)`, `read`, `prompt`, `complete`, `subscribe(uri)` (resolves to a
  * function that ends the subscription), and in the legacy era `ping` and `logLevel`.
  */
@@ -166,6 +167,15 @@ export async function run(peer) {
 
     await step('call: text comes back exactly', async () => {
       assert.equal(textOf(await peer.call('echo', { text: ECHO })), ECHO);
+    });
+    await step('call: many at once, each gets its own answer', async () => {
+      const texts = Array.from({ length: 100 }, (_, index) => `${index} ${'x'.repeat(index)}`);
+      const results = await Promise.all(texts.map(text => peer.call('echo', { text })));
+      assert.deepEqual(results.map(textOf), texts);
+    });
+    await step('call: a message larger than any pipe', async () => {
+      const text = '\u2713 longer '.repeat(100_000);
+      assert.ok(textOf(await peer.call('echo', { text })) === text, 'expected the same text, got another');
     });
     await step('call: structured result', async () => {
       const result = await peer.call('add', { a: 2, b: 40 });
@@ -394,15 +404,21 @@ export async function run(peer) {
       return `${peer.wire.length} messages`;
     });
 
-    if (peer.process?.()) {
-      await step('the server ends when its input ends', async () => {
-        const child = peer.process();
-        const exit = once(child, 'exit');
-        child.stdin.end();
-        const [code, signal] = await within(exit, 'the server to exit');
-        assert.deepEqual({ code, signal }, { code: 0, signal: null });
-      });
-    }
+    await step('the server ends when its input ends', async () => {
+      // A subscription that is still open is ended with its result, not cut off.
+      if (modern) await peer.subscribe('config://app');
+      const child = peer.process();
+      const closed = once(child, 'close');
+      child.stdin.end();
+      const [code, signal] = await within(closed, 'the server to exit');
+      assert.deepEqual({ code, signal }, { code: 0, signal: null });
+      if (modern) {
+        const { id } = fromClient('subscriptions/listen').at(-1).message;
+        const { message } = fromServer().at(-1);
+        assert.equal(message.id, id, `expected the result of the subscription last, got ${JSON.stringify(message)}`);
+        assert.equal(message.result?._meta?.[`${META}subscriptionId`], id, JSON.stringify(message));
+      }
+    });
   }
 
   await within(Promise.resolve(peer.close()), 'the client to close').catch(error => {

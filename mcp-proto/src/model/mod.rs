@@ -13,6 +13,7 @@ mod macros;
 
 mod annotations;
 mod content;
+mod header;
 mod implementation;
 mod json;
 mod members;
@@ -29,6 +30,7 @@ pub type Str = alloc::borrow::Cow<'static, str>;
 
 pub use annotations::{Annotations, Role};
 pub use content::{AudioContent, ContentBlock, EmbeddedResource, ImageContent, TextContent, decode_base64};
+pub use header::{HeaderArgument, HeaderArgumentProblem, HeaderArgumentType, InvalidHeaderArgument};
 pub use implementation::{Icon, IconTheme, Implementation};
 pub use json::{InvalidJson, Json, JsonSchema};
 pub use members::Members;

@@ -33,6 +33,8 @@ pub struct Limits {
     /// How long a legacy client may take to answer a request of ours; `None` = no bound. 10 minutes,
     /// for a person may be thinking.
     pub client_request_timeout: Option<Duration>,
+    /// Longest `requestState` in bytes, made or taken. 64 KiB.
+    pub max_state: usize,
     /// Output that may wait before the driver should stop reading. 1 MiB.
     pub output_high_water: usize,
 }
@@ -53,6 +55,7 @@ impl Default for Limits {
             max_rounds: 16,
             request_timeout: None,
             client_request_timeout: Some(Duration::from_secs(600)),
+            max_state: 64 << 10,
             output_high_water: 1 << 20,
         }
     }

@@ -273,7 +273,7 @@ impl AudioContent {
     setters! { annotations: Annotations, meta: Meta }
 
     /// What a revision without audio is told instead.
-    fn as_text(&self) -> String {
+    pub(super) fn as_text(&self) -> String {
         format!("[audio of type {}, which this protocol version cannot carry]", self.mime_type)
     }
 }
@@ -369,14 +369,14 @@ impl<'de> Deserialize<'de> for ContentBlock {
 /// The members of every kind of block. `type` may come last, so all are read before it is looked at.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", expecting = "a content block")]
-pub(crate) struct Block {
+pub(super) struct Block {
     #[serde(rename = "type")]
-    pub(crate) kind: Str,
+    pub(super) kind: Str,
     text: Option<Str>,
     data: Option<Str>,
     mime_type: Option<Str>,
     uri: Option<Str>,
-    name: Option<Str>,
+    pub(super) name: Option<Str>,
     title: Option<Str>,
     description: Option<Str>,
     size: Option<u64>,
@@ -384,18 +384,18 @@ pub(crate) struct Block {
     resource: Option<ResourceContents>,
     annotations: Option<Annotations>,
     #[serde(rename = "_meta")]
-    meta: Option<Meta>,
-    id: Option<Str>,
-    input: Option<Json>,
-    tool_use_id: Option<Str>,
-    content: Option<Vec<ContentBlock>>,
+    pub(super) meta: Option<Meta>,
+    pub(super) id: Option<Str>,
+    pub(super) input: Option<Json>,
+    pub(super) tool_use_id: Option<Str>,
+    pub(super) content: Option<Vec<ContentBlock>>,
     #[serde(default, deserialize_with = "json::present")]
-    structured_content: Option<Json>,
-    is_error: Option<bool>,
+    pub(super) structured_content: Option<Json>,
+    pub(super) is_error: Option<bool>,
 }
 
 impl Block {
-    pub(crate) fn into_content<E: Error>(self) -> Result<ContentBlock, E> {
+    pub(super) fn into_content<E: Error>(self) -> Result<ContentBlock, E> {
         let Self { annotations, meta, .. } = self;
         Ok(match &*self.kind {
             "text" => ContentBlock::Text(TextContent {
@@ -446,7 +446,7 @@ impl Block {
 }
 
 /// A member without which a block of its kind says nothing.
-pub(crate) fn need<T, E: Error>(member: Option<T>, name: &'static str) -> Result<T, E> {
+pub(super) fn need<T, E: Error>(member: Option<T>, name: &'static str) -> Result<T, E> {
     member.ok_or_else(|| E::missing_field(name))
 }
 

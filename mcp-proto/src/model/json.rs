@@ -10,6 +10,8 @@ use core::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::rpc::de::{self, DecodeError};
+
 /// Any JSON value, kept as the text in which it was written.
 ///
 /// Numbers keep all their digits and objects the order of their members. Only line breaks between
@@ -19,7 +21,7 @@ use serde_json::value::RawValue;
 #[derive(Clone)]
 pub struct Json(Box<RawValue>);
 
-/// A text that is no JSON, a value that has no JSON form, or JSON of another shape than asked for.
+/// A text that is no JSON, a value that has no JSON form, or a schema that is no object.
 #[derive(Debug)]
 pub struct InvalidJson(serde_json::Error);
 
@@ -64,9 +66,9 @@ impl Json {
         &self.0
     }
 
-    /// Reads the value as a `T`, which may borrow from it.
-    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidJson> {
-        serde_json::from_str(self.get()).map_err(InvalidJson)
+    /// Reads the value as a `T`, which may borrow from it, by the rules of [`de::from_str`].
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, DecodeError> {
+        de::from_str(self.get())
     }
 
     /// Whether this is an object.
@@ -128,7 +130,7 @@ impl Json {
         if !self.is_number() {
             return None;
         }
-        self.decode::<i64>().ok().or_else(|| super::number::whole(self.as_f64()?))
+        self.decode().ok()
     }
 
     /// Whether this is a number.

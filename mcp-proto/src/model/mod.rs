@@ -12,15 +12,23 @@
 mod macros;
 
 mod annotations;
+mod capability;
+mod completion;
 mod content;
 mod header;
 mod implementation;
 mod json;
+mod lifecycle;
 mod members;
 pub mod meta;
+mod notification;
 mod number;
+mod prompt;
 mod resource;
 pub mod result;
+mod roots;
+mod sampling;
+mod subscription;
 mod tool;
 pub mod version;
 pub mod view;
@@ -29,17 +37,34 @@ pub mod view;
 pub type Str = alloc::borrow::Cow<'static, str>;
 
 pub use annotations::{Annotations, Role};
+pub use capability::{ClientCapabilities, ServerCapabilities, TASKS_EXTENSION};
+pub use completion::{
+    CompleteResult, Completion, CompletionReference, PromptReference, ResourceTemplateReference,
+};
 pub use content::{AudioContent, ContentBlock, EmbeddedResource, ImageContent, TextContent, decode_base64};
 pub use header::{HeaderArgument, HeaderArgumentProblem, HeaderArgumentType, InvalidHeaderArgument};
 pub use implementation::{Icon, IconTheme, Implementation};
 pub use json::{InvalidJson, Json, JsonSchema};
+pub use lifecycle::{DiscoverResult, InitializeResult};
 pub use members::Members;
 pub use meta::Meta;
+pub use notification::{
+    ElicitationComplete, LogMessage, LoggingLevel, Progress, ProgressParams, ResourceUpdated,
+    SubscriptionsAcknowledged,
+};
+pub use prompt::{GetPromptResult, ListPromptsResult, Prompt, PromptArgument, PromptMessage};
 pub use resource::{
     BlobResourceContents, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate, TextResourceContents,
 };
 pub use result::{CacheScope, EmptyResult, ResultBody};
+pub use roots::{ListRootsResult, Root};
+pub use sampling::{
+    CreateMessage, CreateMessageResult, IncludeContext, ModelHint, ModelPreferences, SamplingBlock,
+    SamplingContent, SamplingMessage, ToolChoice, ToolChoiceMode, ToolResultContent, ToolUseContent,
+    ToolUseFault, check_tool_use, stop_reason,
+};
+pub use subscription::{ListenResult, SubscriptionFilter};
 pub use tool::{
     CallToolResult, InvalidToolName, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution,
     ToolName,

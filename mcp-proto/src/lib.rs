@@ -11,6 +11,7 @@ pub mod model;
 pub mod random;
 pub mod registry;
 pub mod rpc;
+pub mod server;
 pub mod state;
 pub mod task;
 pub mod time;

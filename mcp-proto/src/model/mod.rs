@@ -21,6 +21,7 @@ mod json;
 mod lifecycle;
 mod members;
 pub mod meta;
+pub mod method;
 mod notification;
 mod number;
 mod prompt;
@@ -28,6 +29,7 @@ mod resource;
 pub mod result;
 mod roots;
 mod sampling;
+mod stub_input;
 mod subscription;
 mod tool;
 pub mod version;
@@ -64,6 +66,7 @@ pub use sampling::{
     SamplingContent, SamplingMessage, ToolChoice, ToolChoiceMode, ToolResultContent, ToolUseContent,
     ToolUseFault, check_tool_use, stop_reason,
 };
+pub use stub_input::*;
 pub use subscription::{ListenResult, SubscriptionFilter};
 pub use tool::{
     CallToolResult, InvalidToolName, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution,

@@ -3,6 +3,9 @@
 
 use core::fmt;
 
+use super::method::ServerMethod;
+use crate::rpc::code;
+
 /// A revision of the protocol that this crate speaks, oldest first.
 ///
 /// The enum is ordered: a later revision is greater.
@@ -132,6 +135,44 @@ impl ProtocolVersion {
     #[must_use]
     pub const fn has_tasks_extension(self) -> bool {
         self.is_modern()
+    }
+
+    /// Whether a client of this revision may call `method`.
+    #[must_use]
+    pub fn has_method(self, method: ServerMethod) -> bool {
+        use ServerMethod as M;
+        match method {
+            M::Initialize | M::Ping | M::SetLevel | M::Subscribe | M::Unsubscribe => !self.is_modern(),
+            M::Discover | M::Listen | M::UpdateTask => self.is_modern(),
+            M::GetTask | M::CancelTask => self.has_core_tasks() || self.has_tasks_extension(),
+            M::TaskResult | M::ListTasks => self.has_core_tasks(),
+            M::ListTools
+            | M::CallTool
+            | M::ListResources
+            | M::ListResourceTemplates
+            | M::ReadResource
+            | M::ListPrompts
+            | M::GetPrompt
+            | M::Complete => true,
+        }
+    }
+
+    /// The code of "this resource does not exist". [spec: server/resources#error-handling]
+    #[must_use]
+    pub const fn resource_not_found_code(self) -> i32 {
+        if self.is_modern() { code::INVALID_PARAMS } else { code::RESOURCE_NOT_FOUND }
+    }
+
+    /// The code of "this version is not served" in an answer to a client that speaks this revision.
+    #[must_use]
+    pub const fn unsupported_version_code(self) -> i32 {
+        if self.is_modern() { code::UNSUPPORTED_PROTOCOL_VERSION } else { code::INVALID_PARAMS }
+    }
+
+    /// The code of "the client did not declare what this needs".
+    #[must_use]
+    pub const fn missing_capability_code(self) -> i32 {
+        if self.is_modern() { code::MISSING_REQUIRED_CLIENT_CAPABILITY } else { code::INVALID_REQUEST }
     }
 
     /// Sampling messages may hold several blocks, tool uses and tool results.

@@ -83,7 +83,7 @@ impl Error {
 
     /// The same error with `data`. A value that does not serialise leaves the error as it was.
     #[must_use]
-    pub fn with_data(mut self, data: &impl serde::Serialize) -> Self {
+    pub fn with_data(mut self, data: &(impl serde::Serialize + ?Sized)) -> Self {
         self.data =
             serde_json::to_string(data).ok().and_then(|s| RawValue::from_string(s).ok()).or(self.data);
         self

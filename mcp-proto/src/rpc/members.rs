@@ -7,7 +7,8 @@ use core::fmt;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::id::CowStr;
+use super::Error;
+use super::id::{CowStr, str_from_json};
 
 /// How many members fit without an allocation. A modern `tools/call` has three in `params` and up to
 /// six in `_meta`.
@@ -63,6 +64,51 @@ impl<'b> Members<'b> {
         self.len() == 0
     }
 
+    /// An optional string. `null` counts as absent, for peers send it.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` if the value is no string.
+    pub fn text(&self, name: &str) -> Result<Option<Cow<'b, str>>, Error> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(raw) if raw.get() == "null" => Ok(None),
+            Some(raw) => str_from_json(raw.get()).map(Some).ok_or_else(|| unfit(name, "a string", Some(raw))),
+        }
+    }
+
+    /// A required string.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` if it is missing or no string.
+    pub fn required_text(&self, name: &str) -> Result<Cow<'b, str>, Error> {
+        self.text(name)?.ok_or_else(|| unfit(name, "a string", self.get(name)))
+    }
+
+    /// An optional object. `null` counts as absent, for peers send it.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` if the value is no object.
+    pub fn object(&self, name: &str) -> Result<Option<&'b RawValue>, Error> {
+        match self.get(name) {
+            None => Ok(None),
+            Some(raw) if raw.get() == "null" => Ok(None),
+            Some(raw) if raw.get().starts_with('{') => Ok(Some(raw)),
+            Some(raw) => Err(unfit(name, "an object", Some(raw))),
+        }
+    }
+
+    /// A required object.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` if it is missing or no object.
+    pub fn required_object(&self, name: &str) -> Result<&'b RawValue, Error> {
+        self.object(name)?.ok_or_else(|| unfit(name, "an object", self.get(name)))
+    }
+
     fn push(&mut self, name: Cow<'b, str>, value: &'b RawValue) {
         if let Some(slot) = self.inline.get_mut(self.len) {
             *slot = Some((name, value));
@@ -70,6 +116,34 @@ impl<'b> Members<'b> {
         } else {
             self.rest.push((name, value));
         }
+    }
+}
+
+/// `-32602` for a member of `params`: what was expected, what came, where.
+pub(crate) fn unfit(name: &str, expected: &str, found: Option<&RawValue>) -> Error {
+    let found = match found.map(|raw| raw.get().as_bytes()) {
+        None => "nothing",
+        Some([b'"', ..]) => "a string",
+        Some([b'{', ..]) => "an object",
+        Some([b'[', ..]) => "an array",
+        Some([b't' | b'f', ..]) => "a boolean",
+        Some([b'n', ..]) => "null",
+        Some(_) => "a number",
+    };
+    Error::invalid_params(alloc::format!(
+        "Invalid params at /params/{name}: expected {expected}, found {found}"
+    ))
+}
+
+impl<'b> IntoIterator for Members<'b> {
+    type Item = (Cow<'b, str>, &'b RawValue);
+    type IntoIter = core::iter::Chain<
+        core::iter::Flatten<core::array::IntoIter<Option<Member<'b>>, INLINE>>,
+        alloc::vec::IntoIter<Member<'b>>,
+    >;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.inline.into_iter().flatten().chain(self.rest)
     }
 }
 

@@ -17,3 +17,4 @@ pub use message::{Batch, Malformed, Message, Params, Parsed, parse};
 pub use write::{write_error, write_notification, write_request, write_str};
 
 pub(crate) use id::str_from_json;
+pub(crate) use members::unfit;

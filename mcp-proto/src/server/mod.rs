@@ -1,0 +1,21 @@
+//! The server's machines: bytes in, events and bytes out.
+
+mod channel;
+mod config;
+mod connection;
+mod event;
+mod features;
+mod inflight;
+mod legacy;
+mod pending;
+mod principal;
+mod subscription;
+
+pub use channel::{Channel, Log, MissingCapability, Progress, missing_capability};
+pub use config::{Config, ConfigBuilder};
+pub use connection::{AskError, Connection};
+pub use event::{Answer, Call, Event, Incoming, Notice, Refusal, Resumed, Violation};
+pub use features::ClientFeatures;
+pub use pending::{AskKey, Delivery, Pending, RequestKey, Untyped};
+pub use principal::Principal;
+pub use subscription::Change;

@@ -1,0 +1,406 @@
+//! From an event of the machine to a handler.
+
+use alloc::borrow::ToOwned;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use super::ask::Asks;
+use super::call::{BoxFuture, Call, Ctx};
+use super::error::Reply;
+use super::handler::{CompletionRequest, PromptRequest, ResourceRequest};
+use super::job::Job;
+use super::session::{Shared, State};
+use crate::model::method::{
+    CallToolParams, CompleteParams, CompletionReference, GetPromptParams, PageParams, ReadResourceParams, Retry,
+    ServerMethod,
+};
+use crate::model::{EmptyResult, Json, Meta, SubscriptionFilter, meta};
+use crate::rpc::{Error, Params};
+use crate::server::{Call as Typed, Channel, ClientFeatures, Event, Incoming, Pending, RequestKey, Untyped};
+use crate::state::digest_arguments;
+use crate::time::Instant;
+
+/// Handles one frame.
+pub(crate) fn frame(shared: &Arc<Shared>, frame: &[u8], now: Instant, jobs: &mut Vec<Job>) {
+    let event = {
+        let mut state = shared.lock();
+        let State { connection, out, .. } = &mut *state;
+        connection.handle(frame, now, out)
+    };
+    match event {
+        Some(Event::Batch(batch)) => {
+            for message in batch {
+                let event = {
+                    let mut state = shared.lock();
+                    let State { connection, out, .. } = &mut *state;
+                    connection.handle_member(message, now, out)
+                };
+                if let Some(event) = event {
+                    handle(shared, event, jobs);
+                }
+            }
+        }
+        Some(event) => handle(shared, event, jobs),
+        None => {}
+    }
+}
+
+/// A line above the size limit was skipped.
+pub(crate) fn too_long(shared: &Shared) {
+    let mut state = shared.lock();
+    let State { connection, out, .. } = &mut *state;
+    connection.refuse_oversized(out);
+}
+
+/// Handles what is due.
+pub(crate) fn timeout(shared: &Arc<Shared>, now: Instant, jobs: &mut Vec<Job>) {
+    loop {
+        let event = {
+            let mut state = shared.lock();
+            let State { connection, out, .. } = &mut *state;
+            connection.handle_timeout(now, out)
+        };
+        match event {
+            Some(event) => handle(shared, event, jobs),
+            None => return,
+        }
+    }
+}
+
+fn handle(shared: &Arc<Shared>, event: Event<'_>, jobs: &mut Vec<Job>) {
+    match event {
+        Event::Request(incoming) => request(shared, incoming, jobs),
+        Event::Cancelled { key, .. } | Event::TimedOut { key } => {
+            let call = shared.lock().calls.end(key);
+            if let Some(call) = call {
+                call.cancel();
+            }
+            shared.service.forget_waiter(key);
+        }
+        Event::Answer(answer) => {
+            let asked = shared.lock().calls.answered(answer.ask);
+            if let Some((call, key)) = asked {
+                call.deliver(&key, answer.outcome.map(ToOwned::to_owned));
+            }
+        }
+        Event::Notification(notice) => shared.service.notified(shared, &notice.method, &notice.params),
+        // The service never parks calls in the machine: handlers stay alive instead.
+        _ => {}
+    }
+}
+
+fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
+    let Incoming { version, features, .. } = incoming;
+    // The typed view consumes the params; `_meta` and the raw arguments are wanted as well.
+    let params = incoming.params.clone();
+    let typed = match incoming.typed() {
+        Ok(typed) => typed,
+        Err(refusal) => {
+            let mut state = shared.lock();
+            let State { connection, out, .. } = &mut *state;
+            let _ = connection.refuse(refusal, out);
+            return;
+        }
+    };
+    let service = &shared.service;
+    let principal = shared.principal.as_ref();
+    let registry = service.registry();
+    let mut start = Start { shared, params: &params, features, jobs };
+    match typed {
+        Typed::CallTool(pending, params) => start.tool(&pending, &params, version),
+        Typed::GetPrompt(pending, params) => start.prompt(&pending, params, version),
+        Typed::ReadResource(pending, params) => start.resource(&pending, &params, version),
+        Typed::Complete(pending, params) => start.complete(&pending, params, version),
+        Typed::ListTools(pending, PageParams { cursor, .. }) => respond(shared, |state| {
+            state.connection.respond_with(pending, &mut state.out, |out, version| {
+                registry.list_tools(version, principal, cursor.as_deref(), out)
+            });
+        }),
+        Typed::ListResources(pending, PageParams { cursor, .. }) => respond(shared, |state| {
+            state.connection.respond_with(pending, &mut state.out, |out, version| {
+                registry.list_resources(version, principal, cursor.as_deref(), out)
+            });
+        }),
+        Typed::ListResourceTemplates(pending, PageParams { cursor, .. }) => respond(shared, |state| {
+            state.connection.respond_with(pending, &mut state.out, |out, version| {
+                registry.list_templates(version, principal, cursor.as_deref(), out)
+            });
+        }),
+        Typed::ListPrompts(pending, PageParams { cursor, .. }) => respond(shared, |state| {
+            state.connection.respond_with(pending, &mut state.out, |out, version| {
+                registry.list_prompts(version, principal, cursor.as_deref(), out)
+            });
+        }),
+        Typed::Subscribe(pending, params) => {
+            let known = registry.resource(version, principal, &params.uri).map(drop);
+            respond(shared, |state| match known {
+                Ok(()) => state.connection.respond(pending, &EmptyResult::new(), &mut state.out),
+                Err(error) => state.connection.fail(pending, &error, &mut state.out),
+            });
+        }
+        Typed::Unsubscribe(pending, _) => respond(shared, |state| {
+            state.connection.respond(pending, &EmptyResult::new(), &mut state.out)
+        }),
+        Typed::Listen(pending, params) => {
+            let honored = service.honored(&params.notifications, version, features, principal);
+            respond(shared, |state| match honored {
+                Ok(honored) => state.connection.acknowledge(pending, &honored, &mut state.out),
+                Err(error) => state.connection.fail(pending, &error, &mut state.out),
+            });
+        }
+        Typed::GetTask(pending, params) => super::tasks::get(shared, pending, &params.task_id, version, features),
+        Typed::UpdateTask(pending, params) => super::tasks::update(shared, pending, &params, version, features),
+        Typed::CancelTask(pending, params) => {
+            super::tasks::cancel(shared, pending, &params.task_id, version, features);
+        }
+        Typed::TaskResult(pending, params) => super::tasks::result(shared, pending, &params.task_id),
+        Typed::ListTasks(pending, params) => super::tasks::list(shared, pending, params.cursor.as_deref()),
+        Typed::Other(incoming) => start.other(incoming),
+    }
+}
+
+fn respond<T>(shared: &Shared, answer: impl FnOnce(&mut State) -> T) {
+    let _ = answer(&mut shared.lock());
+}
+
+fn fail(shared: &Shared, key: RequestKey, error: &Error) {
+    respond(shared, |state| state.connection.fail(Pending::<Untyped>::new(key), error, &mut state.out));
+}
+
+/// What starting a handler needs besides the params of its method.
+struct Start<'a, 'b> {
+    shared: &'a Arc<Shared>,
+    params: &'a Params<'b>,
+    features: ClientFeatures,
+    jobs: &'a mut Vec<Job>,
+}
+
+impl Start<'_, '_> {
+    fn tool(
+        &mut self,
+        pending: &Pending<crate::model::method::CallTool>,
+        params: &CallToolParams<'_>,
+        version: crate::model::ProtocolVersion,
+    ) {
+        let shared = self.shared;
+        let service = &shared.service;
+        let key = pending.key();
+        let tool = match service.registry().tool(version, shared.principal.as_ref(), &params.name) {
+            Ok(tool) => service.tool(*tool.handler()),
+            Err(error) => return fail(shared, key, &error),
+        };
+        let as_task = match super::tasks::wanted(tool.task, params.task.is_some(), version, self.features) {
+            Ok(as_task) => as_task,
+            Err(error) => return fail(shared, key, &error),
+        };
+        if let Some(ttl) = params.task
+            && let Err(error) = super::tasks::check_params(ttl.get())
+        {
+            return fail(shared, key, &error);
+        }
+        let arguments = params.arguments.map(|raw| raw.get());
+        let Some(ctx) = self.open(key, version, ServerMethod::CallTool, &params.name, arguments, &params.retry)
+        else {
+            return;
+        };
+        if let Some(task) = params.task {
+            super::tasks::remember_ttl(&ctx, task.get());
+        }
+        match (tool.call)(ctx.clone(), arguments.unwrap_or("{}")) {
+            Ok(future) => self.run(ctx, ServerMethod::CallTool, &params.name, arguments, as_task, future),
+            Err(reply) => answer(&ctx, reply),
+        }
+    }
+
+    fn prompt(
+        &mut self,
+        pending: &Pending<crate::model::method::GetPrompt>,
+        params: GetPromptParams<'_>,
+        version: crate::model::ProtocolVersion,
+    ) {
+        let shared = self.shared;
+        let service = &shared.service;
+        let key = pending.key();
+        let found = service
+            .registry()
+            .prompt(version, shared.principal.as_ref(), &params.name)
+            .and_then(|prompt| prompt.check_arguments(&params.arguments).map(|()| *prompt.handler()));
+        let prompt = match found {
+            Ok(prompt) => service.prompt(prompt),
+            Err(error) => return fail(shared, key, &error),
+        };
+        let raw = self.params.members().get("arguments").map(|raw| raw.get());
+        let Some(ctx) = self.open(key, version, ServerMethod::GetPrompt, &params.name, raw, &params.retry) else {
+            return;
+        };
+        match (prompt.call)(ctx.clone(), PromptRequest::new(params.arguments)) {
+            Ok(future) => self.run(ctx, ServerMethod::GetPrompt, &params.name, raw, false, future),
+            Err(reply) => answer(&ctx, reply),
+        }
+    }
+
+    fn resource(
+        &mut self,
+        pending: &Pending<crate::model::method::ReadResource>,
+        params: &ReadResourceParams<'_>,
+        version: crate::model::ProtocolVersion,
+    ) {
+        let shared = self.shared;
+        let service = &shared.service;
+        let key = pending.key();
+        if params.uri.len() > service.config().limits.max_uri {
+            return fail(shared, key, &Error::invalid_params("Invalid params at /params/uri: too long"));
+        }
+        let found = match service.registry().resource(version, shared.principal.as_ref(), &params.uri) {
+            Ok(found) => found,
+            Err(error) => return fail(shared, key, &error),
+        };
+        let resource = service.resource(*found.handler());
+        let request = ResourceRequest::new(&params.uri, found.variables());
+        let Some(ctx) = self.open(key, version, ServerMethod::ReadResource, &params.uri, None, &params.retry) else {
+            return;
+        };
+        match (resource.read)(ctx.clone(), request) {
+            Ok(future) => self.run(ctx, ServerMethod::ReadResource, &params.uri, None, false, future),
+            Err(reply) => answer(&ctx, reply),
+        }
+    }
+
+    fn complete(
+        &mut self,
+        pending: &Pending<crate::model::method::Complete>,
+        params: CompleteParams<'_>,
+        version: crate::model::ProtocolVersion,
+    ) {
+        let shared = self.shared;
+        let service = &shared.service;
+        let key = pending.key();
+        let completer = match service.completer(&params, version, shared.principal.as_ref()) {
+            Ok(completer) => completer,
+            Err(error) => return fail(shared, key, &error),
+        };
+        let target = match &params.reference {
+            CompletionReference::Prompt(name) | CompletionReference::Resource(name) => name.clone(),
+        };
+        let Some(ctx) = self.open(key, version, ServerMethod::Complete, &target, None, &Retry::default()) else {
+            return;
+        };
+        let future = completer(ctx.clone(), CompletionRequest::new(params));
+        self.run(ctx, ServerMethod::Complete, &target, None, false, future);
+    }
+
+    fn other(&mut self, incoming: Incoming<'_>) {
+        let shared = self.shared;
+        let Some(custom) = shared.service.custom(&incoming.method) else {
+            let refusal = incoming.not_found();
+            respond(shared, |state| state.connection.refuse(refusal, &mut state.out));
+            return;
+        };
+        let key = incoming.pending.key();
+        let version = incoming.version;
+        let Some(ctx) = self.open(key, version, ServerMethod::Ping, &incoming.method, None, &Retry::default()) else {
+            return;
+        };
+        let future = custom(ctx.clone(), super::handler::CustomRequest::new(&incoming));
+        self.run(ctx, ServerMethod::Ping, &incoming.method, None, false, future);
+    }
+
+    /// The context of a call. `None` if its input state is not ours: then it is answered already.
+    fn open(
+        &self,
+        key: RequestKey,
+        version: crate::model::ProtocolVersion,
+        method: ServerMethod,
+        target: &str,
+        arguments: Option<&str>,
+        retry: &Retry<'_>,
+    ) -> Option<Ctx> {
+        let shared = self.shared;
+        let mut asks = Asks::default();
+        if version.is_modern() && (retry.request_state.is_some() || retry.input_responses.is_some()) {
+            let resumed = shared
+                .service
+                .unseal(shared, method, target, || digest_arguments(arguments), retry.request_state.as_deref())
+                .and_then(|journal| {
+                    Asks::resume(journal.as_deref(), retry.input_responses.as_ref())
+                        .ok_or_else(|| Error::invalid_params("Invalid params at /params/requestState"))
+                });
+            match resumed {
+                Ok(resumed) => asks = resumed,
+                Err(error) => {
+                    fail(shared, key, &error);
+                    return None;
+                }
+            }
+        }
+        let meta = kept_meta(self.params);
+        Some(Ctx { call: Call::new(Arc::clone(shared), key, version, self.features, meta, asks) })
+    }
+
+    fn run(
+        &mut self,
+        ctx: Ctx,
+        method: ServerMethod,
+        target: &str,
+        arguments: Option<&str>,
+        as_task: bool,
+        future: BoxFuture<Reply>,
+    ) {
+        self.jobs.extend(Job::start(ctx.call, method, target, arguments, as_task, future));
+    }
+}
+
+/// A call that ends before its handler began.
+fn answer(ctx: &Ctx, reply: Reply) {
+    respond(&ctx.call.shared, |state| {
+        reply.write(&mut state.connection, ctx.call.key, ctx.call.version, &mut state.out);
+    });
+}
+
+/// The members of `_meta` that a handler may want: not what the protocol uses itself.
+fn kept_meta(params: &Params<'_>) -> Meta {
+    use meta::key;
+    let mut kept = Meta::default();
+    for (name, value) in params.meta().iter() {
+        if !matches!(
+            name,
+            key::PROTOCOL_VERSION | key::CLIENT_CAPABILITIES | key::LOG_LEVEL | key::PROGRESS_TOKEN
+        ) {
+            kept.insert(alloc::borrow::Cow::Owned(name.to_owned()), Json::from(value.to_owned()));
+        }
+    }
+    kept
+}
+
+impl super::Service {
+    /// The part of a filter that this server and this caller can have. [spec: basic/patterns/subscriptions]
+    fn honored(
+        &self,
+        asked: &SubscriptionFilter,
+        version: crate::model::ProtocolVersion,
+        features: ClientFeatures,
+        principal: Option<&crate::server::Principal>,
+    ) -> Result<SubscriptionFilter, Error> {
+        let has = &self.config().capabilities;
+        let mut honored = SubscriptionFilter::new();
+        honored.tools_list_changed = asked.tools_list_changed && has.has_tools_list_changed();
+        honored.prompts_list_changed = asked.prompts_list_changed && has.has_prompts_list_changed();
+        honored.resources_list_changed = asked.resources_list_changed && has.has_resources_list_changed();
+        if has.has_resource_subscriptions() {
+            // One that the caller cannot read is one that does not exist.
+            honored.resource_subscriptions = asked
+                .resource_subscriptions
+                .iter()
+                .filter(|uri| self.registry().resource(version, principal, uri).is_ok())
+                .cloned()
+                .collect();
+        }
+        if !asked.task_ids.is_empty() {
+            if !features.tasks_extension {
+                return Err(crate::server::missing_capability(crate::server::TASKS_REQUIRED, version));
+            }
+            honored.task_ids = self.owned_tasks(&asked.task_ids, principal);
+        }
+        Ok(honored)
+    }
+}

@@ -1,0 +1,346 @@
+//! Handlers as futures, without a runtime: declare tools, resources and prompts as typed functions, and
+//! give each byte stream a [`Session`] that an adapter drives.
+//!
+//! ```
+//! use mcp_proto::service::{Server, Structured, tool};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Add { a: f64, b: f64 }
+//! #[derive(serde::Serialize, schemars::JsonSchema)]
+//! struct Sum { sum: f64 }
+//!
+//! let service = Server::new("demo", "1.0.0")
+//!     .tool("add", |_, p: Add| async move { Ok(Structured(Sum { sum: p.a + p.b })) })
+//!     .resource("greeting://{name}", |_, (name,): (String,)| async move { Ok(format!("Hello, {name}!")) })
+//!     .build()?;
+//! # Ok::<(), mcp_proto::service::BuildError>(())
+//! ```
+
+mod ask;
+mod builder;
+mod call;
+mod calls;
+mod dispatch;
+mod error;
+mod handler;
+mod job;
+mod schema;
+mod session;
+mod tasks;
+mod validate;
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::{Arc, Weak};
+use alloc::vec::Vec;
+use core::time::Duration;
+use std::sync::{Mutex, PoisonError};
+
+pub use ask::{Ask, AskError};
+pub use builder::{BuildError, Item, PromptDef, ResourceDef, Server, ToolDef, prompt, raw_tool, resource, tool};
+pub use call::{BoxFuture, Cancelled, Ctx};
+pub use error::ToolError;
+pub use handler::{
+    CompletionRequest, CustomRequest, FromVariables, IntoContents, IntoPrompt, IntoToolResult, NoArguments,
+    PromptRequest, ResourceRequest, Structured,
+};
+pub use job::Job;
+pub use schema::Elicit;
+pub use session::Session;
+
+pub use crate::registry::ItemKind;
+pub use crate::server::{Principal, Progress};
+
+use crate::model::method::{CompleteParams, CompletionReference, ServerMethod};
+use crate::model::{ProtocolVersion, Str, TaskSupport};
+use crate::random::{OsRandom, Random};
+use crate::registry::Registry;
+use crate::rpc::{Error, Params, code};
+use crate::server::{Change, Config, RequestKey};
+use crate::state::{Binding, Digest, KeyRing, Sealed, UnverifiedState};
+use handler::{Completer, Custom, PromptCall, ResourceRead, ToolCall};
+use session::Shared;
+
+/// A server that is ready: open a [`Session`] of it for each byte stream. Cheap to clone.
+#[derive(Clone)]
+pub struct Service(Arc<Inner>);
+
+pub(crate) struct Inner {
+    config: Arc<Config>,
+    registry: Registry<usize>,
+    tools: Vec<ToolEntry>,
+    resources: Vec<ResourceEntry>,
+    prompts: Vec<PromptEntry>,
+    completers: BTreeMap<(Str, Str), Completer>,
+    custom: BTreeMap<Str, Custom>,
+    keys: KeyRing,
+    audience: String,
+    state_ttl: Duration,
+    random: Mutex<OsRandom>,
+    tasks: Mutex<tasks::Tasks>,
+    on_notification: Option<builder::NotificationHandler>,
+    sessions: Mutex<Vec<Weak<Shared>>>,
+}
+
+pub(crate) struct ToolEntry {
+    pub(crate) call: ToolCall,
+    pub(crate) task: TaskSupport,
+}
+
+pub(crate) struct ResourceEntry {
+    pub(crate) read: ResourceRead,
+}
+
+pub(crate) struct PromptEntry {
+    pub(crate) call: PromptCall,
+}
+
+impl Inner {
+    #[allow(clippy::too_many_arguments)] // one caller: the builder's last step
+    fn new(
+        config: Arc<Config>,
+        registry: Registry<usize>,
+        (tools, resources, prompts): (Vec<ToolEntry>, Vec<ResourceEntry>, Vec<PromptEntry>),
+        completers: BTreeMap<(Str, Str), Completer>,
+        custom: BTreeMap<Str, Custom>,
+        keys: Option<KeyRing>,
+        audience: String,
+        state_ttl: Duration,
+        (task_ttl, task_poll): (Option<Duration>, Duration),
+        on_notification: Option<builder::NotificationHandler>,
+    ) -> Result<Self, BuildError> {
+        let mut random = OsRandom::new().map_err(|_| BuildError::NoRandomness)?;
+        let keys = keys.unwrap_or_else(|| KeyRing::random(&mut random));
+        Ok(Self {
+            tasks: Mutex::new(tasks::Tasks::new(&config.limits, task_ttl, task_poll)),
+            config,
+            registry,
+            tools,
+            resources,
+            prompts,
+            completers,
+            custom,
+            keys,
+            audience,
+            state_ttl,
+            random: Mutex::new(random),
+            on_notification,
+            sessions: Mutex::new(Vec::new()),
+        })
+    }
+}
+
+impl Service {
+    fn assemble(inner: Inner) -> Result<Self, BuildError> {
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// What the server is.
+    #[must_use]
+    pub fn config(&self) -> &Arc<Config> {
+        &self.0.config
+    }
+
+    /// Tells subscribers that something changed.
+    #[must_use]
+    pub fn changes(&self) -> Changes {
+        Changes { service: self.clone() }
+    }
+
+    /// Shows an item that was hidden, and tells subscribers of the list. Whether it was hidden.
+    pub fn show(&self, kind: ItemKind, name: &str) -> bool {
+        self.switch(kind, name, true)
+    }
+
+    /// Hides an item: it is neither listed nor can it be used until it is shown again. Subscribers of the
+    /// list are told. Whether it was visible.
+    pub fn hide(&self, kind: ItemKind, name: &str) -> bool {
+        self.switch(kind, name, false)
+    }
+
+    fn switch(&self, kind: ItemKind, name: &str, on: bool) -> bool {
+        let changed = self.0.registry.set_enabled(kind, name, on);
+        if changed {
+            self.publish(&match kind {
+                ItemKind::Tool => Change::Tools,
+                ItemKind::Prompt => Change::Prompts,
+                _ => Change::Resources,
+            });
+        }
+        changed
+    }
+
+    pub(crate) fn publish(&self, change: &Change<'_>) {
+        let sessions: Vec<_> = {
+            let mut sessions = self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.retain(|session| session.strong_count() > 0);
+            sessions.iter().filter_map(Weak::upgrade).collect()
+        };
+        for session in sessions {
+            session.publish(change);
+        }
+    }
+
+    pub(crate) fn register(&self, session: &Arc<Shared>) {
+        let mut sessions = self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        // Swept when it would grow, so that the cost is spread over the registrations.
+        if sessions.len() == sessions.capacity() {
+            sessions.retain(|session| session.strong_count() > 0);
+        }
+        sessions.push(Arc::downgrade(session));
+    }
+
+    pub(crate) fn registry(&self) -> &Registry<usize> {
+        &self.0.registry
+    }
+
+    pub(crate) fn tool(&self, at: usize) -> &ToolEntry {
+        &self.0.tools[at]
+    }
+
+    pub(crate) fn resource(&self, at: usize) -> &ResourceEntry {
+        &self.0.resources[at]
+    }
+
+    pub(crate) fn prompt(&self, at: usize) -> &PromptEntry {
+        &self.0.prompts[at]
+    }
+
+    pub(crate) fn custom(&self, method: &str) -> Option<&Custom> {
+        self.0.custom.get(method)
+    }
+
+    pub(crate) fn tasks(&self) -> std::sync::MutexGuard<'_, tasks::Tasks> {
+        self.0.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn random_bytes<const N: usize>(&self) -> [u8; N] {
+        let mut bytes = [0; N];
+        self.with_random(|random| random.fill(&mut bytes));
+        bytes
+    }
+
+    pub(crate) fn with_random<T>(&self, use_it: impl FnOnce(&mut dyn Random) -> T) -> T {
+        use_it(&mut *self.0.random.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The completer for an argument; an argument without one completes to nothing.
+    fn completer(
+        &self,
+        params: &CompleteParams<'_>,
+        version: ProtocolVersion,
+        principal: Option<&Principal>,
+    ) -> Result<Completer, Error> {
+        let (item, known) = match &params.reference {
+            CompletionReference::Prompt(name) => {
+                let prompt = self.0.registry.prompt(version, principal, name)?;
+                (name, prompt.has_argument(&params.argument))
+            }
+            CompletionReference::Resource(uri) => {
+                let template = self.0.registry.template(version, principal, uri)?;
+                (uri, template.has_variable(&params.argument))
+            }
+        };
+        if !known {
+            return Err(Error::invalid_params("Invalid params at /params/argument/name: no such argument"));
+        }
+        let key = (Str::Owned(item.clone().into_owned()), Str::Owned(params.argument.clone().into_owned()));
+        let none = || handler::completer(|_, _| core::future::ready(Ok(Vec::new())));
+        Ok(self.0.completers.get(&key).cloned().unwrap_or_else(none))
+    }
+
+    fn notified(&self, shared: &Shared, method: &str, params: &Params<'_>) {
+        let _ = shared;
+        if let Some(hear) = &self.0.on_notification {
+            let members: Vec<_> = params
+                .members()
+                .iter()
+                .map(|(name, value)| (String::from(name), crate::model::Json::from(alloc::borrow::ToOwned::to_owned(value))))
+                .collect();
+            hear(method, &members);
+        }
+    }
+
+    /// Signs the state of a parked call.
+    fn seal(
+        &self,
+        call: &call::Call,
+        method: ServerMethod,
+        target: &str,
+        arguments: Digest,
+        journal: &[u8],
+    ) -> Result<String, Error> {
+        let unix = call.shared.lock().unix;
+        let binding = self.binding(&call.shared, method, target, arguments);
+        self.with_random(|random| {
+            self.0.keys.seal(&binding, journal, unix.saturating_add(self.0.state_ttl), random)
+        })
+        .map(Sealed::into_string)
+        .map_err(|_| Error::new(code::INTERNAL_ERROR, "The state of the call is too large"))
+    }
+
+    /// Opens the state of a retry; answers without a state are a call's first round.
+    fn unseal(
+        &self,
+        shared: &Shared,
+        method: ServerMethod,
+        target: &str,
+        arguments: impl FnOnce() -> Digest,
+        state: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        let Some(state) = state else { return Ok(None) };
+        let unix = shared.lock().unix;
+        let binding = self.binding(shared, method, target, arguments());
+        let opened = UnverifiedState::new(state).open(&self.0.keys, &binding, unix)?;
+        Ok(Some(opened.into_payload()))
+    }
+
+    fn binding<'a>(&'a self, shared: &'a Shared, method: ServerMethod, target: &'a str, arguments: Digest) -> Binding<'a> {
+        Binding {
+            audience: &self.0.audience,
+            principal: shared.principal.as_ref().map(Principal::id),
+            method: method.as_str(),
+            target,
+            arguments,
+        }
+    }
+
+    pub(crate) fn forget_waiter(&self, key: RequestKey) {
+        self.tasks().forget_waiter(key);
+    }
+}
+
+impl core::fmt::Debug for Service {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Service").field("info", &self.0.config.info).finish_non_exhaustive()
+    }
+}
+
+/// Tells subscribers of both eras, on every stream of the process, that something changed. Telling is
+/// cheap: changes are marked and written once, however often they are told.
+#[derive(Debug, Clone)]
+pub struct Changes {
+    service: Service,
+}
+
+impl Changes {
+    /// The list of tools changed.
+    pub fn tools(&self) {
+        self.service.publish(&Change::Tools);
+    }
+
+    /// The list of prompts changed.
+    pub fn prompts(&self) {
+        self.service.publish(&Change::Prompts);
+    }
+
+    /// The list of resources or templates changed.
+    pub fn resources(&self) {
+        self.service.publish(&Change::Resources);
+    }
+
+    /// A resource changed.
+    pub fn resource(&self, uri: &str) {
+        self.service.publish(&Change::Resource(uri));
+    }
+}

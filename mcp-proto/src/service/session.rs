@@ -1,0 +1,319 @@
+//! One byte stream with handlers on it: what an adapter drives.
+//!
+//! The adapter owns bytes, timers and spawning; everything else is here. Its loop:
+//!
+//! ```text
+//!   bytes read ──► spare / commit ──► process ──► next_job ──► spawn
+//!                                        │
+//!   bytes written ◄── output / advance ◄─┘◄── poll_ready: a handler finished, something changed
+//!   timer        ──► handle_timeout
+//! ```
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::future::poll_fn;
+use core::task::{Context, Poll, Waker};
+use core::time::Duration;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::Service;
+use super::calls::Calls;
+use super::job::Job;
+use crate::codec::{Frame, LineBuffer, OutBuf};
+use crate::server::{Change, Connection, Principal};
+use crate::time::{Instant, UnixTime};
+
+/// The service's end of one byte stream.
+pub struct Session {
+    shared: Arc<Shared>,
+    lines: LineBuffer,
+    writing: OutBuf,
+    jobs: Vec<Job>,
+    input_ended: bool,
+    drain_deadline: Option<Instant>,
+}
+
+/// What the stream and the handlers of its calls share.
+pub(crate) struct Shared {
+    pub(crate) service: Service,
+    pub(crate) principal: Option<Principal>,
+    state: Mutex<State>,
+}
+
+pub(crate) struct State {
+    pub(crate) connection: Connection,
+    /// Bytes that are due, not yet taken by the adapter.
+    pub(crate) out: Vec<u8>,
+    /// Bytes taken by the adapter but not yet written.
+    unwritten: usize,
+    pub(crate) calls: Calls,
+    pub(crate) now: Instant,
+    pub(crate) unix: UnixTime,
+    driver: Option<Waker>,
+    /// Handlers that wait until the peer reads.
+    writers: Vec<Waker>,
+    /// Nothing more is wanted: the stream is gone or the time is up.
+    pub(crate) aborted: bool,
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Completes when the output that waits is below the high-water mark.
+    pub(crate) async fn writable(&self) {
+        poll_fn(|cx| {
+            let mut state = self.lock();
+            let most = self.service.config().limits.output_high_water;
+            if state.aborted || state.out.len() + state.unwritten < most {
+                return Poll::Ready(());
+            }
+            if !state.writers.iter().any(|w| w.will_wake(cx.waker())) {
+                state.writers.push(cx.waker().clone());
+            }
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Marks a change and wakes the stream if someone on it wants to know.
+    pub(crate) fn publish(&self, change: &Change<'_>) {
+        let mut state = self.lock();
+        if state.connection.publish(change) {
+            state.wake_driver();
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn wake_driver(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+}
+
+impl Session {
+    /// A fresh stream for `service`.
+    #[must_use]
+    pub fn new(service: &Service) -> Self {
+        Self::with_principal(service, None)
+    }
+
+    /// A fresh stream of an authenticated caller.
+    #[must_use]
+    pub fn with_principal(service: &Service, principal: Option<Principal>) -> Self {
+        let config = service.config();
+        let shared = Arc::new(Shared {
+            service: service.clone(),
+            principal,
+            state: Mutex::new(State {
+                connection: Connection::new(Arc::clone(config)),
+                out: Vec::new(),
+                unwritten: 0,
+                calls: Calls::default(),
+                now: Instant::ZERO,
+                unix: UnixTime::default(),
+                driver: None,
+                writers: Vec::new(),
+                aborted: false,
+            }),
+        });
+        service.register(&shared);
+        Self {
+            lines: LineBuffer::new(config.limits.max_message),
+            shared,
+            writing: OutBuf::default(),
+            jobs: Vec::new(),
+            input_ended: false,
+            drain_deadline: None,
+        }
+    }
+
+    /// Whether to read on. `false` while the peer does not read what it is sent: stop reading then, so
+    /// that it is slowed down instead of buffered for.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        let state = self.shared.lock();
+        !self.input_ended
+            && !state.aborted
+            && state.out.len() + self.writing.len() < self.shared.service.config().limits.output_high_water
+    }
+
+    /// Room for at least `want` bytes to be read into; tell how many came with [`commit`](Self::commit).
+    pub fn spare(&mut self, want: usize) -> &mut [u8] {
+        self.lines.spare(want)
+    }
+
+    /// The first `got` bytes of the room were filled.
+    pub fn commit(&mut self, got: usize) {
+        self.lines.commit(got);
+    }
+
+    /// Handles what was read. Handlers are polled once in place; those that do not finish come out of
+    /// [`next_job`](Self::next_job). Returns early when the output reaches the high-water mark: call it
+    /// again when some was written.
+    pub fn process(&mut self, now: Instant, unix: UnixTime) {
+        self.tick(now, unix);
+        let most = self.shared.service.config().limits.output_high_water;
+        loop {
+            if self.input_ended || self.shared.lock().out.len() + self.writing.len() >= most {
+                return;
+            }
+            match self.lines.next_frame() {
+                Some(Frame::Line(frame)) => super::dispatch::frame(&self.shared, frame, now, &mut self.jobs),
+                Some(_) => super::dispatch::too_long(&self.shared),
+                None => return,
+            }
+        }
+    }
+
+    /// The next call that needs more than one poll: spawn it. It ends by itself, also when the client
+    /// cancels or the stream goes away.
+    pub fn next_job(&mut self) -> Option<Job> {
+        self.jobs.pop()
+    }
+
+    /// No more bytes will come. Accepted calls go on, for at most `drain`; subscriptions end with their
+    /// result; questions to the client are given up, for no answer can come.
+    pub fn end_of_input(&mut self, now: Instant, unix: UnixTime, drain: Duration) {
+        if self.input_ended {
+            return;
+        }
+        self.process(now, unix);
+        // What did not fit under the high-water mark is handled all the same: nothing follows it.
+        while let Some(frame) = self.lines.next_frame() {
+            if let Frame::Line(frame) = frame {
+                super::dispatch::frame(&self.shared, frame, now, &mut self.jobs);
+            }
+        }
+        if let Some(Frame::Line(frame)) = self.lines.finish() {
+            super::dispatch::frame(&self.shared, frame, now, &mut self.jobs);
+        }
+        self.input_ended = true;
+        self.drain_deadline = Some(now + drain);
+        let mut state = self.shared.lock();
+        let State { connection, out, calls, .. } = &mut *state;
+        connection.close(out);
+        let unanswerable = calls.input_ended();
+        drop(state);
+        unanswerable.into_iter().for_each(|(call, key)| {
+            call.deliver(&key, Err(super::ask::connection_closed()));
+        });
+    }
+
+    /// The stream is broken, or the server must stop now: everything that runs is cancelled, nothing more
+    /// is written.
+    pub fn abort(&mut self) {
+        self.jobs.clear();
+        let calls = {
+            let mut state = self.shared.lock();
+            state.aborted = true;
+            state.out.clear();
+            state.wake_driver();
+            state.writers.drain(..).for_each(Waker::wake);
+            state.calls.take_all()
+        };
+        for call in calls {
+            call.cancel();
+        }
+        let len = self.writing.len();
+        self.writing.advance(len);
+    }
+
+    /// The bytes to write next; say how many were with [`advance`](Self::advance).
+    pub fn output(&mut self) -> &[u8] {
+        if self.writing.is_empty() {
+            let mut state = self.shared.lock();
+            let State { connection, out, .. } = &mut *state;
+            if out.is_empty() {
+                connection.flush_subscriptions(out);
+            }
+            core::mem::swap(out, self.writing.bytes_mut());
+            state.unwritten = self.writing.len();
+        }
+        self.writing.pending()
+    }
+
+    /// So many bytes of [`output`](Self::output) were written.
+    pub fn advance(&mut self, written: usize) {
+        self.writing.advance(written);
+        let mut state = self.shared.lock();
+        state.unwritten = self.writing.len();
+        if !state.writers.is_empty()
+            && state.out.len() + state.unwritten < self.shared.service.config().limits.output_high_water
+        {
+            state.writers.drain(..).for_each(Waker::wake);
+        }
+    }
+
+    /// Ready when there is output, or when the session [is done](Self::is_done). Otherwise the waker is
+    /// kept and called then.
+    pub fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.output().is_empty() || self.is_done() {
+            return Poll::Ready(());
+        }
+        let mut state = self.shared.lock();
+        if !state.out.is_empty() {
+            return Poll::Ready(());
+        }
+        match &mut state.driver {
+            Some(driver) => driver.clone_from(cx.waker()),
+            none => *none = Some(cx.waker().clone()),
+        }
+        drop(state);
+        // Something may have been published between the look and the registration.
+        if self.output().is_empty() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// The moment at which to call [`handle_timeout`](Self::handle_timeout).
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let connection = self.shared.lock().connection.next_deadline();
+        connection.into_iter().chain(self.drain_deadline).chain(self.shared.service.next_task_deadline()).min()
+    }
+
+    /// Lets time pass.
+    pub fn handle_timeout(&mut self, now: Instant, unix: UnixTime) {
+        self.tick(now, unix);
+        super::dispatch::timeout(&self.shared, now, &mut self.jobs);
+        self.shared.service.expire_tasks(now, unix);
+        if self.drain_deadline.is_some_and(|deadline| deadline <= now) {
+            self.drain_deadline = None;
+            self.abort();
+        }
+    }
+
+    /// Whether the stream can be closed: the input has ended, everything is answered and written.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        let state = self.shared.lock();
+        state.aborted
+            || (self.input_ended
+                && self.jobs.is_empty()
+                && state.calls.is_empty()
+                && state.connection.in_flight() == 0
+                && state.out.is_empty()
+                && self.writing.is_empty())
+    }
+
+    fn tick(&self, now: Instant, unix: UnixTime) {
+        let mut state = self.shared.lock();
+        state.now = now;
+        state.unix = unix;
+    }
+}
+
+/// The stream is gone: whatever still runs on it is cancelled.
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}
+
+impl core::fmt::Debug for Session {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Session").field("input_ended", &self.input_ended).finish_non_exhaustive()
+    }
+}

@@ -604,6 +604,7 @@ mod tests {
             assert!(decoder.data.capacity() + decoder.value.capacity() <= 4 << 16);
         }
         assert_eq!(found, [Owned::TooLong]);
+        assert_eq!(decoder.data.capacity(), 0, "what is skipped is not kept");
     }
 
     #[test]

@@ -39,7 +39,8 @@ impl Annotations {
         Self::default()
     }
 
-    setters! { audience: Vec<Role>, priority: f64, last_modified: Str }
+    setters! { audience: Vec<Role>, last_modified: Str }
+    plain_setters! { priority: f64 }
 }
 
 #[cfg(test)]

@@ -131,7 +131,7 @@ impl Completion {
         }
     }
 
-    setters! { total: u64, has_more: bool }
+    plain_setters! { total: u64, has_more: bool }
 }
 
 impl CompleteResult {

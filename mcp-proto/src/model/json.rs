@@ -7,7 +7,7 @@ use alloc::{
 };
 use core::fmt;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Unexpected};
 use serde_json::value::RawValue;
 
 use crate::rpc::de::{self, DecodeError};
@@ -302,15 +302,25 @@ impl<'de> Deserialize<'de> for JsonSchema {
 }
 
 /// What a value is, for error messages.
-pub(crate) fn unexpected(json: &Json) -> serde::de::Unexpected<'_> {
+pub(crate) fn described(json: &Json) -> &'static str {
     match json.get().as_bytes().first() {
-        Some(b'{') => serde::de::Unexpected::Map,
-        Some(b'[') => serde::de::Unexpected::Seq,
-        Some(b'n') => serde::de::Unexpected::Unit,
-        Some(b't') => serde::de::Unexpected::Bool(true),
-        Some(b'f') => serde::de::Unexpected::Bool(false),
-        Some(b'"') => serde::de::Unexpected::Other("string"),
-        _ => serde::de::Unexpected::Other("number"),
+        Some(b'{') => "an object",
+        Some(b'[') => "an array",
+        Some(b'n') => "null",
+        Some(b't') => "true",
+        Some(b'f') => "false",
+        Some(b'"') => "a string",
+        _ => "a number",
+    }
+}
+
+/// The same for errors of serde.
+pub(crate) fn unexpected(json: &Json) -> Unexpected<'static> {
+    match json.get().as_bytes().first() {
+        Some(b'{') => Unexpected::Map,
+        Some(b'[') => Unexpected::Seq,
+        Some(b'n') => Unexpected::Unit,
+        _ => Unexpected::Other(described(json)),
     }
 }
 

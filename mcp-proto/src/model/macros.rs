@@ -2,12 +2,23 @@
 
 /// Chained setters for optional members: `title: Str` becomes `fn title(self, impl Into<Str>) -> Self`.
 macro_rules! setters {
-    ($($(#[$doc:meta])* $field:ident: $ty:ty),+ $(,)?) => {$(
+    ($($field:ident: $ty:ty),+ $(,)?) => {$(
         #[doc = concat!("Sets [`", stringify!($field), "`](field@Self::", stringify!($field), ").")]
-        $(#[$doc])*
         #[must_use]
         pub fn $field(mut self, $field: impl Into<$ty>) -> Self {
             self.$field = Some($field.into());
+            self
+        }
+    )+};
+}
+
+/// The same for numbers and flags, which are taken as they are, so that literals need no type.
+macro_rules! plain_setters {
+    ($($field:ident: $ty:ty),+ $(,)?) => {$(
+        #[doc = concat!("Sets [`", stringify!($field), "`](field@Self::", stringify!($field), ").")]
+        #[must_use]
+        pub fn $field(mut self, $field: $ty) -> Self {
+            self.$field = Some($field);
             self
         }
     )+};
@@ -37,17 +48,18 @@ macro_rules! names {
 
         impl $name {
             /// Every value, in the order of the declaration.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+            #[allow(dead_code)] // not every private set is listed
+            $vis const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// The name on the wire.
             #[must_use]
-            pub const fn as_str(self) -> &'static str {
+            $vis const fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $text),+ }
             }
 
             /// The value of this name; names are compared exactly.
             #[must_use]
-            pub fn parse(name: &str) -> Option<Self> {
+            $vis fn parse(name: &str) -> Option<Self> {
                 match name { $($text => Some(Self::$variant),)+ _ => None }
             }
         }

@@ -15,8 +15,10 @@ mod annotations;
 mod capability;
 mod completion;
 mod content;
+mod elicitation;
 mod header;
 mod implementation;
+mod input;
 mod json;
 mod lifecycle;
 mod members;
@@ -44,8 +46,14 @@ pub use completion::{
     CompleteResult, Completion, CompletionReference, PromptReference, ResourceTemplateReference,
 };
 pub use content::{AudioContent, ContentBlock, EmbeddedResource, ImageContent, TextContent, decode_base64};
+pub use elicitation::{
+    BooleanSchema, ElicitAction, ElicitForm, ElicitResult, ElicitUrl, FormSchema, InvalidContent,
+    MultiSelectSchema, NumberSchema, PrimitiveSchema, SelectOption, SingleSelectSchema, StringFormat,
+    StringSchema,
+};
 pub use header::{HeaderArgument, HeaderArgumentProblem, HeaderArgumentType, InvalidHeaderArgument};
 pub use implementation::{Icon, IconTheme, Implementation};
+pub use input::{InputKind, InputRequest, InputRequests, InputRequired, InputResponse, InputResponses};
 pub use json::{InvalidJson, Json, JsonSchema};
 pub use lifecycle::{DiscoverResult, InitializeResult};
 pub use members::Members;

@@ -75,7 +75,8 @@ impl Progress {
         Self { progress, total: None, message: None }
     }
 
-    setters! { total: f64, message: Str }
+    setters! { message: Str }
+    plain_setters! { total: f64 }
 
     /// The params of a notification for the request that opted in with this token.
     #[must_use]

@@ -13,6 +13,11 @@ pub(crate) fn whole(value: f64) -> Option<i64> {
     (value.abs() <= EXACT && whole as f64 == value).then_some(whole)
 }
 
+/// Whether `value` has no fractional part. Beyond 2^53 no `f64` has one.
+pub(crate) fn is_whole(value: f64) -> bool {
+    value.is_finite() && (value.abs() > EXACT || whole(value).is_some())
+}
+
 /// Writes `1` for `1.0`: strict peers refuse a fraction where they expect an integer.
 pub(crate) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     match whole(*value) {

@@ -65,7 +65,8 @@ impl PromptArgument {
         Self { name: name.into(), title: None, description: None, required: None }
     }
 
-    setters! { title: Str, description: Str, required: bool }
+    setters! { title: Str, description: Str }
+    plain_setters! { required: bool }
 }
 
 /// One message of a prompt.

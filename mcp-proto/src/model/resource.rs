@@ -58,8 +58,10 @@ impl Resource {
     }
 
     setters! {
-        title: Str, description: Str, mime_type: Str, size: u64, icons: Vec<Icon>, annotations: Annotations, meta: Meta,
+        title: Str, description: Str, mime_type: Str, icons: Vec<Icon>, annotations: Annotations,
+        meta: Meta,
     }
+    plain_setters! { size: u64 }
 
     /// What a revision without links in content is told instead.
     pub(crate) fn as_text(&self) -> String {

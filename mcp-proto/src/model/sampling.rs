@@ -78,9 +78,10 @@ impl CreateMessage {
     }
 
     setters! {
-        model_preferences: ModelPreferences, system_prompt: Str, include_context: IncludeContext, temperature: f64,
+        model_preferences: ModelPreferences, system_prompt: Str, include_context: IncludeContext,
         stop_sequences: Vec<Str>, metadata: Json, tools: Vec<Tool>, tool_choice: ToolChoice,
     }
+    plain_setters! { temperature: f64 }
 
     /// Whether the model may use tools, which needs the capability `sampling.tools`.
     #[must_use]
@@ -277,7 +278,8 @@ impl ToolResultContent {
         }
     }
 
-    setters! { structured_content: Json, is_error: bool, meta: Meta }
+    setters! { structured_content: Json, meta: Meta }
+    plain_setters! { is_error: bool }
 
     fn carries_too_much(&self, version: ProtocolVersion) -> bool {
         !version.has_any_structured_content()
@@ -474,7 +476,8 @@ impl ModelPreferences {
         Self::default()
     }
 
-    setters! { hints: Vec<ModelHint>, cost_priority: f64, speed_priority: f64, intelligence_priority: f64 }
+    setters! { hints: Vec<ModelHint> }
+    plain_setters! { cost_priority: f64, speed_priority: f64, intelligence_priority: f64 }
 }
 
 /// A hint at a model.

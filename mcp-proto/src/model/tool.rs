@@ -147,8 +147,9 @@ impl ToolAnnotations {
         Self::default()
     }
 
-    setters! {
-        title: Str, read_only_hint: bool, destructive_hint: bool, idempotent_hint: bool, open_world_hint: bool,
+    setters! { title: Str }
+    plain_setters! {
+        read_only_hint: bool, destructive_hint: bool, idempotent_hint: bool, open_world_hint: bool,
     }
 }
 
@@ -361,7 +362,8 @@ impl CallToolResult {
         self
     }
 
-    setters! { structured_content: Json, is_error: bool, meta: Meta }
+    setters! { structured_content: Json, meta: Meta }
+    plain_setters! { is_error: bool }
 
     /// Whether the tool failed.
     #[must_use]

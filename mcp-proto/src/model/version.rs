@@ -319,9 +319,7 @@ pub(crate) fn rows(object: &str) -> &'static [Row] {
         "ElicitRequestFormParams" => const { &[since_2025_11("mode")] },
         "ElicitRequestURLParams" => const { &[only_2025_11("elicitationId")] },
         "ElicitResult" | "ListRootsResult" => const { &[until_2025_11("_meta")] },
-        "RequestedSchema" => const { &[since_2025_11("$schema")] },
-        "StringSchema" | "NumberSchema" => const { &[since_2025_11("default")] },
-        "LegacyTitledEnumSchema" | "UntitledSingleSelectEnumSchema" => const { &[since_2025_11("default")] },
+        "StringSchema" | "NumberSchema" | "LegacyTitledEnumSchema" => const { &[since_2025_11("default")] },
         "ProgressNotificationParams" => const { &[since_2025_03("message")] },
         _ => &[],
     }

@@ -181,7 +181,7 @@ impl ClientCapabilities {
                     }
                 }
             } else {
-                self.0.insert(String::from(name), value.clone());
+                self.0.insert(name.clone(), value.clone());
             }
         }
         // A bare `elicitation` means form, and must go on meaning it beside `url`.

@@ -1,11 +1,11 @@
 //! Questions to the user: by form, or by a URL that the user visits. [spec: client/elicitation]
 
-use alloc::borrow::Cow;
+use alloc::{borrow::Cow, string::String};
 
-use serde::{Deserialize, Deserializer, Serialize, de::Error};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 
 use super::{Json, Members, Meta, ProtocolVersion, ResultBody, Str, json, view::WriteError};
-use crate::rpc::de::DecodeError;
+use crate::rpc::de::{self, DecodeError};
 
 mod check;
 mod schema;
@@ -51,6 +51,15 @@ impl ElicitForm {
     #[must_use]
     pub fn new(message: impl Into<Str>, requested_schema: FormSchema) -> Self {
         Self { mode: Form, message: message.into(), requested_schema }
+    }
+
+    /// This message above the form of a JSON Schema that was made elsewhere; every keyword is kept.
+    ///
+    /// # Errors
+    ///
+    /// If the text is no schema of one object of plain fields.
+    pub fn from_schema_json(message: impl Into<Str>, schema: &str) -> Result<Self, DecodeError> {
+        FormSchema::from_json(de::from_str(schema)?).map(|schema| Self::new(message, schema))
     }
 
     /// The question as `version` can express it. Before 2025-11-25 there is no choice of several, and a
@@ -192,10 +201,16 @@ impl ElicitResult {
 
     setters! { meta: Meta }
 
-    /// Reads the values of an accepted form as a `T`.
+    /// The values as the JSON text of an object; `{}` if there are none.
+    #[must_use]
+    pub fn content_text(&self) -> String {
+        let text = self.content.as_ref().and_then(|content| serde_json::to_string(content).ok());
+        text.unwrap_or_else(|| String::from("{}"))
+    }
+
+    /// Reads the values as a `T`.
     pub fn decode<T: serde::de::DeserializeOwned>(&self) -> Result<T, DecodeError> {
-        let content = self.content.as_ref().and_then(|content| Json::from_serialize(content).ok());
-        content.unwrap_or_else(Json::empty_object).decode()
+        de::from_str(&self.content_text())
     }
 
     /// Checks an accepted form against the fields that were asked for. Nothing is asked of the content
@@ -238,15 +253,12 @@ impl<'de> Deserialize<'de> for ElicitResult {
 
 #[cfg(test)]
 mod tests {
-    use alloc::{
-        string::{String, ToString},
-        vec::Vec,
-    };
+    use alloc::{string::ToString, vec::Vec};
 
     use ProtocolVersion as V;
 
     use super::*;
-    use crate::{model::view, rpc::de};
+    use crate::model::view;
 
     fn text(version: V, form: &ElicitForm) -> Result<String, WriteError> {
         let mut out = Vec::new();

@@ -46,7 +46,7 @@ pub enum InputResponse {
     /// What the user did with a question.
     Elicit(ElicitResult),
     /// What a model said.
-    CreateMessage(Box<CreateMessageResult>),
+    CreateMessage(CreateMessageResult),
     /// The files and folders.
     ListRoots(ListRootsResult),
 }
@@ -116,19 +116,19 @@ impl InputRequest {
             InputKind::ListRoots => Self::ListRoots,
         })
     }
-
-    /// Reads the answer to this request.
-    pub fn decode_response(&self, json: &str) -> Result<InputResponse, DecodeError> {
-        InputResponse::decode(self.kind(), json)
-    }
 }
 
 impl InputResponse {
-    /// Reads the answer to a request of this method.
-    pub fn decode(kind: InputKind, json: &str) -> Result<Self, DecodeError> {
+    /// Reads the answer to this request.
+    pub fn decode(request: &InputRequest, json: &str) -> Result<Self, DecodeError> {
+        Self::decode_as(request.kind(), json)
+    }
+
+    /// Reads the answer to a request of this kind.
+    pub fn decode_as(kind: InputKind, json: &str) -> Result<Self, DecodeError> {
         Ok(match kind {
             InputKind::Elicit => Self::Elicit(de::from_str(json)?),
-            InputKind::CreateMessage => Self::CreateMessage(Box::new(de::from_str(json)?)),
+            InputKind::CreateMessage => Self::CreateMessage(de::from_str(json)?),
             InputKind::ListRoots => Self::ListRoots(de::from_str(json)?),
         })
     }
@@ -170,7 +170,7 @@ impl From<ElicitResult> for InputResponse {
 
 impl From<CreateMessageResult> for InputResponse {
     fn from(answer: CreateMessageResult) -> Self {
-        Self::CreateMessage(Box::new(answer))
+        Self::CreateMessage(answer)
     }
 }
 
@@ -253,7 +253,7 @@ impl InputResponses {
     /// Reads the answer to the request of this key and kind; `None` if there is none.
     #[must_use]
     pub fn get(&self, key: &str, kind: InputKind) -> Option<Result<InputResponse, DecodeError>> {
-        self.0.get(key).map(|json| InputResponse::decode(kind, json.get()))
+        self.0.get(key).map(|json| InputResponse::decode_as(kind, json.get()))
     }
 
     /// All answers as received.
@@ -287,10 +287,10 @@ pub struct InputRequired {
 }
 
 impl InputRequired {
-    /// Nothing is needed yet: add something.
+    /// These requests. Without any, add a state: one of both must be given.
     #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+    pub const fn new(input_requests: InputRequests) -> Self {
+        Self { input_requests, request_state: None, meta: None }
     }
 
     /// Adds a request under this key. One under the same key is replaced.
@@ -301,6 +301,12 @@ impl InputRequired {
     }
 
     setters! { request_state: Str, meta: Meta }
+
+    /// Appends the body as `version` has it, without `resultType` and `_meta`. On an error `out` is as it
+    /// was.
+    pub fn write(&self, out: &mut Vec<u8>, version: ProtocolVersion) -> Result<(), WriteError> {
+        view::write(out, version, self)
+    }
 
     /// Whether it asks for nothing and carries no state, which must not be sent.
     #[must_use]
@@ -358,7 +364,7 @@ mod tests {
     #[test]
     fn requests_stand_in_an_answer_in_order() {
         // S-MRTR-04
-        let result = InputRequired::new()
+        let result = InputRequired::default()
             .ask("z", form())
             .ask("a", InputRequest::ListRoots)
             .ask("m", ElicitUrl::new("u", "https://example.com"))
@@ -374,7 +380,7 @@ mod tests {
         assert_eq!(text, expected);
         let back: InputRequired = de::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&back).unwrap(), expected);
-        assert!(InputRequired::new().is_empty() && !back.is_empty()); // S-MRTR-12
+        assert!(InputRequired::default().is_empty() && !back.is_empty()); // S-MRTR-12
         for (bad, reason) in [
             (r#"{"method":"tools/call","params":{}}"#, "/method"),
             (r#"{"method":"elicitation/create"}"#, "/params"),
@@ -418,8 +424,11 @@ mod tests {
             .tools([Tool::new("t", JsonSchema::any_object())])
             .include_context(IncludeContext::ThisServer);
         assert_eq!(needs(tools.into()), r#"{"sampling":{"tools":{},"context":{}}}"#);
-        let all =
-            InputRequired::new().ask("a", form()).ask("b", ElicitUrl::new("m", "u")).input_requests.needs();
+        let all = InputRequired::default()
+            .ask("a", form())
+            .ask("b", ElicitUrl::new("m", "u"))
+            .input_requests
+            .needs();
         assert!(all.supports_form_elicitation() && all.supports_url_elicitation() && !all.supports_roots());
     }
 }

@@ -66,8 +66,8 @@ impl<V> Members<V> {
     }
 
     /// The members in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &V)> + '_ {
-        self.0.iter().map(|(name, value)| (&**name, value))
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &V)> + '_ {
+        self.0.iter().map(|(name, value)| (name, value))
     }
 
     /// How many members there are.

@@ -42,7 +42,7 @@ impl Meta {
 
     /// The members in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json)> + '_ {
-        self.0.iter()
+        self.0.iter().map(|(key, value)| (&**key, value))
     }
 
     /// How many members there are.

@@ -31,7 +31,6 @@ mod resource;
 pub mod result;
 mod roots;
 mod sampling;
-mod stub_input;
 mod subscription;
 mod tool;
 pub mod version;
@@ -74,7 +73,6 @@ pub use sampling::{
     SamplingContent, SamplingMessage, ToolChoice, ToolChoiceMode, ToolResultContent, ToolUseContent,
     ToolUseFault, check_tool_use, stop_reason,
 };
-pub use stub_input::*;
 pub use subscription::{ListenResult, SubscriptionFilter};
 pub use tool::{
     CallToolResult, InvalidToolName, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution,

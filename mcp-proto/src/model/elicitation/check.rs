@@ -1,6 +1,6 @@
 //! Answers against the fields that were asked for.
 
-use alloc::{format, string::String, vec::Vec};
+use alloc::{format, vec::Vec};
 use core::fmt;
 
 use super::schema::{FormSchema, PrimitiveSchema, SelectOption};
@@ -21,10 +21,7 @@ impl FormSchema {
     /// the size or is one of the choices that its field asks for. Fields that were not asked for are
     /// passed over; formats are not checked. [spec: client/elicitation#security-considerations]
     pub fn check(&self, content: &Members<Json>) -> Result<(), InvalidContent> {
-        let fault = |property: &str, reason: Str| InvalidContent {
-            property: Str::Owned(String::from(property)),
-            reason,
-        };
+        let fault = |property: &Str, reason: Str| InvalidContent { property: property.clone(), reason };
         if let Some(name) = self.required_names().iter().find(|name| !content.contains(name)) {
             return Err(fault(name, "required, but missing".into()));
         }

@@ -764,7 +764,7 @@ mod tests {
         let schema: FormSchema = de::from_str(source).unwrap();
         assert_eq!(text(&schema), source);
         assert!(schema.is_required("m") && !schema.is_required("a"));
-        let names: Vec<&str> = schema.properties().iter().map(|(name, _)| name).collect();
+        let names: Vec<&str> = schema.properties().iter().map(|(name, _)| &**name).collect();
         assert_eq!(names, ["z", "a", "m"]);
         let more = schema.optional("m", BooleanSchema::new());
         assert_eq!(

@@ -35,6 +35,15 @@ pub struct Limits {
     pub client_request_timeout: Option<Duration>,
     /// Longest `requestState` in bytes, made or taken. 64 KiB.
     pub max_state: usize,
+    /// Most tasks at a time, of all requestors together. 4,096.
+    pub max_tasks: usize,
+    /// Most tasks of one requestor with a name at a time, ended ones included until they expire. 256.
+    pub max_tasks_per_owner: usize,
+    /// Longest time from the beginning of a task until it is gone, ended or not; `None` = no bound.
+    /// 24 hours.
+    pub max_task_ttl: Option<Duration>,
+    /// Most questions that one task may ask in its life. 256.
+    pub max_task_inputs: usize,
     /// Output that may wait before the driver should stop reading. 1 MiB.
     pub output_high_water: usize,
 }
@@ -56,6 +65,10 @@ impl Default for Limits {
             request_timeout: None,
             client_request_timeout: Some(Duration::from_secs(600)),
             max_state: 64 << 10,
+            max_tasks: 4096,
+            max_tasks_per_owner: 256,
+            max_task_ttl: Some(Duration::from_secs(24 * 60 * 60)),
+            max_task_inputs: 256,
             output_high_water: 1 << 20,
         }
     }

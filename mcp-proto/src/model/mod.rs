@@ -16,6 +16,7 @@ mod capability;
 mod completion;
 mod content;
 mod elicitation;
+mod error;
 mod header;
 mod implementation;
 mod input;
@@ -32,6 +33,7 @@ pub mod result;
 mod roots;
 mod sampling;
 mod subscription;
+mod task;
 mod tool;
 pub mod version;
 pub mod view;
@@ -50,6 +52,7 @@ pub use elicitation::{
     MultiSelectSchema, NumberSchema, PrimitiveSchema, SelectOption, SingleSelectSchema, StringFormat,
     StringSchema,
 };
+pub use error::{RequiredCapabilities, RequiredElicitations, ResourceNotFoundData, UnsupportedVersionData};
 pub use header::{HeaderArgument, HeaderArgumentProblem, HeaderArgumentType, InvalidHeaderArgument};
 pub use implementation::{Icon, IconTheme, Implementation};
 pub use input::{InputKind, InputRequest, InputRequests, InputRequired, InputResponse, InputResponses};
@@ -74,6 +77,10 @@ pub use sampling::{
     ToolUseFault, check_tool_use, stop_reason,
 };
 pub use subscription::{ListenResult, SubscriptionFilter};
+pub use task::{
+    CreateTaskResult, DetailedTask, LegacyTask, LegacyTaskResult, ListTasksResult, Task, TaskDetail,
+    TaskStatus,
+};
 pub use tool::{
     CallToolResult, InvalidToolName, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution,
     ToolName,

@@ -96,8 +96,8 @@ impl JsonSchema {
     ///
     /// The first annotation that breaks a rule. One is enough to make the whole tool invalid.
     pub fn header_arguments(&self) -> Result<Vec<HeaderArgument>, InvalidHeaderArgument> {
-        if !self.get().contains(ANNOTATION) && !self.get().contains('\\') {
-            return Ok(Vec::new()); // most schemas; an escape could hide the name
+        if !self.get().contains(ANNOTATION) && !self.get().contains("\\u") {
+            return Ok(Vec::new()); // most schemas; `\u` could spell the name
         }
         let root: Map<String, Value> = serde_json::from_str(self.get()).map_err(|_| {
             InvalidHeaderArgument { pointer: String::new(), problem: HeaderArgumentProblem::TooDeep }

@@ -12,6 +12,8 @@ pub mod random;
 pub mod registry;
 pub mod rpc;
 pub mod server;
+#[cfg(feature = "service")]
+pub mod service;
 pub mod state;
 pub mod task;
 pub mod time;

@@ -197,7 +197,7 @@ pub trait Channel: sealed::Sealed {
         }
         Ok(self.finish(pending.key, true, out, |out, slot, config| {
             write_result(out, slot, config, "input_required", None, |out| {
-                input.write(out, slot.version).is_ok()
+                view::write(out, slot.version, input).is_ok()
             });
         }))
     }
@@ -326,7 +326,7 @@ pub(crate) fn write_result(
 }
 
 /// Appends the object that `body` writes, joined to the members that stand since `open`, if any.
-fn splice(out: &mut Vec<u8>, open: usize, body: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+pub(crate) fn splice(out: &mut Vec<u8>, open: usize, body: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
     let at = out.len();
     if !body(out) || out.get(at) != Some(&b'{') {
         return false;

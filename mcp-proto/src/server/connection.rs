@@ -293,6 +293,32 @@ impl Connection {
         self.ask_session(None, question, now, out)
     }
 
+    /// Asks a legacy client something in the course of a core task, which it is tied to by its id. The
+    /// request that made the task is answered already.
+    /// [spec: 2025-11-25 basic/utilities/tasks]
+    ///
+    /// # Errors
+    ///
+    /// See [`AskError`].
+    pub fn ask_for_task(
+        &mut self,
+        question: &InputRequest,
+        task: &str,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Result<AskKey, AskError> {
+        let deadline = self.config.limits.client_request_timeout.map(|t| now + t);
+        let session = self.session_for_ask()?;
+        if let Some(required) = session.features.missing(question) {
+            return Err(AskError::MissingCapability(required));
+        }
+        let mut number = 0;
+        Wrap::Line.write(out, |out| {
+            number = session.ask(Ask::new(None, deadline, None), question, Some(task), out);
+        });
+        Ok(AskKey { connection: self.number, number })
+    }
+
     /// Asks a legacy client whether it is still there.
     ///
     /// # Errors
@@ -385,6 +411,25 @@ impl Connection {
                 slot.id.write(out);
                 out.extend_from_slice(b"}}}");
             });
+        }
+    }
+
+    /// A number that no other stream of this process has.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// No more frames will come: [closes](Self::close), and gives up what the client was asked, for no
+    /// answer can come. Calls whose questions the machine asked end with an error; others go on.
+    pub fn end_of_input(&mut self, out: &mut Vec<u8>) {
+        self.close(out);
+        let Some(session) = &mut self.session else { return };
+        for ask in session.forget_asks() {
+            if let (Some(_), Some(key)) = (ask.bridge, ask.request) {
+                let error = Error::new(rpc::code::INTERNAL_ERROR, "The client is gone");
+                let _ = self.fail(Pending::<method::CallTool>::new(key), &error, out);
+            }
         }
     }
 
@@ -786,7 +831,8 @@ impl Connection {
         let deadline = self.config.limits.client_request_timeout.map(|t| now + t);
         let session = self.session_for_ask()?;
         let mut number = 0;
-        Wrap::Line.write(out, |out| number = session.ask(Ask::new(request, deadline, None), question, out));
+        Wrap::Line
+            .write(out, |out| number = session.ask(Ask::new(request, deadline, None), question, None, out));
         Ok(AskKey { connection: self.number, number })
     }
 
@@ -934,7 +980,7 @@ impl sealed::Sealed for Connection {
             for (name, question) in input.input_requests.iter() {
                 let ask = Ask::new(Some(key), None, Some(name.clone()));
                 Wrap::Line.write(out, |out| {
-                    session.ask(ask, question, out);
+                    session.ask(ask, question, None, out);
                 });
             }
         }

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use serde_json::value::RawValue;
 
+use super::channel::splice;
 use super::config::{Config, write_or_empty};
 use super::event::Resumed;
 use super::features::ClientFeatures;
@@ -111,12 +112,29 @@ impl Session {
         self.asks.len()
     }
 
-    /// Appends one question as a request and returns its number.
-    pub(crate) fn ask(&mut self, ask: Ask, request: &InputRequest, out: &mut Vec<u8>) -> i64 {
+    /// Appends one question as a request and returns its number. With the id of a task it is tied to it.
+    pub(crate) fn ask(
+        &mut self,
+        ask: Ask,
+        request: &InputRequest,
+        task: Option<&str>,
+        out: &mut Vec<u8>,
+    ) -> i64 {
         let number = self.register(ask);
+        let version = self.version;
         write_request(out, &number.into(), request.method(), |out| {
-            // What the revision cannot say goes out without params, for the client to refuse.
-            let _ = request.write_params(out, self.version);
+            let start = out.len();
+            if let Some(task) = task {
+                out.extend_from_slice(b"{\"_meta\":{\"io.modelcontextprotocol/related-task\":{\"taskId\":");
+                write_str(out, task);
+                out.extend_from_slice(b"}}");
+            }
+            // What the revision cannot express goes out as far as it can be said: without params.
+            let written = splice(out, start, |out| request.write_params(out, version).is_ok());
+            if !written {
+                out.truncate(start);
+                out.extend_from_slice(b"{}");
+            }
         });
         number
     }
@@ -132,6 +150,11 @@ impl Session {
         self.next_ask += 1;
         self.asks.insert(self.next_ask, ask);
         self.next_ask
+    }
+
+    /// Nothing that was asked will be answered.
+    pub(crate) fn forget_asks(&mut self) -> impl Iterator<Item = Ask> + use<> {
+        core::mem::take(&mut self.asks).into_values()
     }
 
     /// Takes the request of ours that a response answers.

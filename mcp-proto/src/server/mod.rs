@@ -11,6 +11,7 @@ mod pending;
 mod principal;
 mod subscription;
 
+pub(crate) use channel::TASKS_REQUIRED;
 pub use channel::{Channel, Log, MissingCapability, Progress, missing_capability};
 pub use config::{Config, ConfigBuilder};
 pub use connection::{AskError, Connection};

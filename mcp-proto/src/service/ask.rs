@@ -8,6 +8,7 @@
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -56,7 +57,9 @@ impl fmt::Display for AskError {
         match self {
             Self::Declined => f.write_str("the user declined to answer"),
             Self::Cancelled => f.write_str("the user did not answer"),
-            Self::MissingCapability(required) => write!(f, "the client cannot be asked: it did not declare {required}"),
+            Self::MissingCapability(required) => {
+                write!(f, "the client cannot be asked: it did not declare {required}")
+            }
             Self::Refused(error) => write!(f, "the client refused to answer: {}", error.message),
             Self::Drift(key) => write!(f, "the question {key:?} changed between two rounds"),
             Self::Impossible(why) => f.write_str(why),
@@ -65,6 +68,21 @@ impl fmt::Display for AskError {
 }
 
 impl core::error::Error for AskError {}
+
+/// A question as it goes out as a request: URL elicitation of 2025-11-25 has an id of its own.
+pub(crate) fn with_elicitation_id(
+    request: &InputRequest,
+    version: ProtocolVersion,
+    service: &super::Service,
+) -> InputRequest {
+    match request {
+        InputRequest::ElicitUrl(url) if version.has_elicitation_ids() && url.elicitation_id.is_none() => {
+            let id = URL_SAFE_NO_PAD.encode(service.random_bytes::<16>());
+            url.as_ref().clone().elicitation_id(id).into()
+        }
+        other => other.clone(),
+    }
+}
 
 /// The client cannot answer any more.
 pub(crate) fn connection_closed() -> Error {
@@ -179,8 +197,10 @@ impl Asks {
     pub(crate) fn take_unsent(&mut self) -> Vec<(Str, InputRequest)> {
         self.open
             .iter_mut()
-            .filter(|open| !core::mem::replace(&mut open.sent, true))
-            .map(|open| (open.key.clone(), open.request.clone()))
+            .filter_map(|open| {
+                let unsent = !core::mem::replace(&mut open.sent, true);
+                unsent.then(|| (open.key.clone(), open.request.clone()))
+            })
             .collect()
     }
 
@@ -205,7 +225,12 @@ impl Call {
     }
 
     /// Looks for the answer to a question; registers the question if there is none.
-    fn answer(&self, inner: &mut Inner, key: &Str, request: &InputRequest) -> Poll<Result<InputResponse, AskError>> {
+    fn answer(
+        &self,
+        inner: &mut Inner,
+        key: &Str,
+        request: &InputRequest,
+    ) -> Poll<Result<InputResponse, AskError>> {
         let digest = digest(request);
         let asks = &mut inner.asks;
         match asks.journal.answers.get(key) {
@@ -225,7 +250,7 @@ impl Call {
         }
         match asks.fresh.remove(key) {
             Some(Err(error)) => Poll::Ready(Err(AskError::Refused(error))),
-            Some(Ok(raw)) => match InputResponse::decode(request, raw.get()) {
+            Some(Ok(raw)) => match read_response(request, raw.get()) {
                 Ok(answer) => {
                     asks.journal.answers.insert(key.clone(), (digest, raw));
                     Poll::Ready(Ok(answer))
@@ -234,7 +259,7 @@ impl Call {
                     // The client's fault, and not the handler's to forgive. [spec: basic/patterns/mrtr]
                     inner.failed = Some(Error::invalid_params(alloc::format!(
                         "Invalid params at /params/inputResponses/{}: {why}",
-                        crate::rpc::escape_pointer(key)
+                        key.replace('~', "~0").replace('/', "~1")
                     )));
                     Poll::Pending
                 }
@@ -252,12 +277,21 @@ impl Call {
     }
 }
 
+/// Reads an answer by what was asked, and checks a form's content against the form.
+fn read_response(request: &InputRequest, json: &str) -> Result<InputResponse, String> {
+    let answer = InputResponse::decode(request, json).map_err(|e| format!("{e}"))?;
+    if let (InputRequest::ElicitForm(form), InputResponse::Elicit(answer)) = (request, &answer) {
+        answer.check(&form.requested_schema).map_err(|e| format!("{e}"))?;
+    }
+    Ok(answer)
+}
+
 /// Pins an answer to its question.
 fn digest(request: &InputRequest) -> String {
     let mut text = Vec::new();
     text.extend_from_slice(request.method().as_bytes());
     text.push(0);
-    request.write_params(&mut text, ProtocolVersion::LATEST);
+    let _ = request.write_params(&mut text, ProtocolVersion::LATEST);
     URL_SAFE_NO_PAD.encode(&Sha256::digest(&text)[..12])
 }
 
@@ -402,4 +436,3 @@ impl Ctx {
         .await
     }
 }
-

@@ -21,13 +21,14 @@ use super::handler::{
 };
 use super::{Inner, PromptEntry, ResourceEntry, Service, ToolEntry, schema};
 use crate::limits::Limits;
-use crate::model::TASKS_EXTENSION;
 use crate::model::LoggingLevel;
+use crate::model::TASKS_EXTENSION;
 use crate::model::{
     Annotations, CacheScope, Icon, Implementation, Json, JsonSchema as Schema, Meta, Prompt, ProtocolVersion,
     Resource, ResourceTemplate, Str, TaskSupport, Tool, ToolAnnotations, ToolExecution,
 };
-use crate::registry::{Access, RegistryBuilder};
+use crate::registry::uri_template::UriTemplate;
+use crate::registry::{Access, Kind, Registry, Terms};
 use crate::server::{Config, Principal};
 use crate::state::KeyRing;
 
@@ -132,8 +133,8 @@ impl From<crate::registry::BuildError> for BuildError {
 macro_rules! access_setters {
     () => {
         /// Only callers with one of these roles see the item; for all others it does not exist.
-        pub fn roles(mut self, roles: impl IntoIterator<Item = impl Into<String>>) -> Self {
-            self.access = Access::roles(roles);
+        pub fn roles(mut self, roles: impl IntoIterator<Item = impl Into<Str>>) -> Self {
+            self.terms.access = Access::any_role(roles);
             self
         }
 
@@ -142,13 +143,13 @@ macro_rules! access_setters {
             mut self,
             visible: impl Fn(Option<&Principal>) -> bool + Send + Sync + 'static,
         ) -> Self {
-            self.access = Access::predicate(visible);
+            self.terms.access = Access::when(visible);
             self
         }
 
         /// Nobody sees the item until it is shown with [`Service::show`].
         pub fn hidden(mut self) -> Self {
-            self.hidden = true;
+            self.terms.disabled = true;
             self
         }
     };
@@ -159,10 +160,9 @@ macro_rules! access_setters {
 pub struct ToolDef {
     pub(crate) tool: Tool,
     call: ToolCall,
-    access: Access,
-    hidden: bool,
+    terms: Terms,
     validated: bool,
-    typed_input: bool,
+    decides: bool,
 }
 
 /// A tool whose arguments have the type `P`: its schema, and its description unless one is set, come from
@@ -178,14 +178,7 @@ where
     let mut tool = Tool::new(name, schema::arguments::<P>());
     tool.description = schema::description::<P>().map(Str::Owned);
     tool.output_schema = R::output_schema();
-    ToolDef {
-        tool,
-        call: handler::tool_call(handler),
-        access: Access::Everyone,
-        hidden: false,
-        validated: false,
-        typed_input: true,
-    }
+    ToolDef { tool, call: handler::tool_call(handler), terms: Terms::new(), validated: false, decides: false }
 }
 
 /// A tool with a schema written by hand. The handler gets the arguments as JSON. With the feature
@@ -201,10 +194,9 @@ where
     ToolDef {
         tool,
         call: handler::raw_tool_call(handler),
-        access: Access::Everyone,
-        hidden: false,
+        terms: Terms::new(),
         validated: true,
-        typed_input: false,
+        decides: false,
     }
 }
 
@@ -262,10 +254,17 @@ impl ToolDef {
         self
     }
 
-    /// Whether calls may or must run as tasks.
+    /// Whether calls may or must run as tasks. Where a client can have tasks, calls then start as one.
     pub fn task(mut self, support: TaskSupport) -> Self {
-        self.tool.execution = Some(ToolExecution::new().task_support(support));
+        self.tool.execution = Some(ToolExecution::new(support));
         self
+    }
+
+    /// The handler decides with [`Ctx::become_task`] when a call becomes a task: after its questions, or
+    /// if it takes long. A 2025-11-25 client that asks for a task gets one at once.
+    pub fn becomes_task(mut self) -> Self {
+        self.decides = true;
+        self.task(TaskSupport::Optional)
     }
 }
 
@@ -278,8 +277,7 @@ pub struct ResourceDef {
     read: Box<dyn FnOnce(Option<Str>) -> ResourceRead>,
     takes: Option<usize>,
     completers: Vec<(Str, Completer)>,
-    access: Access,
-    hidden: bool,
+    terms: Terms,
 }
 
 /// A resource, or a template if `uri` has `{variables}`. The name is the URI unless one is set.
@@ -299,8 +297,7 @@ where
         read: Box::new(move |mime_type| handler::resource_read(handler, mime_type)),
         takes: V::COUNT,
         completers: Vec::new(),
-        access: Access::Everyone,
-        hidden: false,
+        terms: Terms::new(),
     }
 }
 
@@ -361,6 +358,7 @@ impl ResourceDef {
         F: Fn(Ctx, CompletionRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<String>, ToolError>> + Send + 'static,
     {
+        self.terms.completes = true;
         self.completers.push((variable.into(), handler::completer(complete)));
         self
     }
@@ -372,8 +370,7 @@ pub struct PromptDef {
     prompt: Prompt,
     call: PromptCall,
     completers: Vec<(Str, Completer)>,
-    access: Access,
-    hidden: bool,
+    terms: Terms,
 }
 
 /// A prompt whose arguments are the fields of `P`, all of them strings.
@@ -391,13 +388,7 @@ where
     if !arguments.is_empty() {
         prompt.arguments = Some(arguments);
     }
-    PromptDef {
-        prompt,
-        call: handler::prompt_call(handler),
-        completers: Vec::new(),
-        access: Access::Everyone,
-        hidden: false,
-    }
+    PromptDef { prompt, call: handler::prompt_call(handler), completers: Vec::new(), terms: Terms::new() }
 }
 
 impl PromptDef {
@@ -433,6 +424,7 @@ impl PromptDef {
         F: Fn(Ctx, CompletionRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Vec<String>, ToolError>> + Send + 'static,
     {
+        self.terms.completes = true;
         self.completers.push((argument.into(), handler::completer(complete)));
         self
     }
@@ -626,47 +618,46 @@ impl Server {
     ///
     /// See [`BuildError`]: names, duplicates, schemas, variables, completions.
     pub fn build(self) -> Result<Service, BuildError> {
-        let mut registry = RegistryBuilder::new()
-            .list_changed(self.subscriptions)
-            .subscribe(self.subscriptions)
-            .cache(self.cache.ttl_ms, self.cache.scope);
+        let mut registry = Registry::builder();
+        for kind in [Kind::Tool, Kind::Resource, Kind::ResourceTemplate, Kind::Prompt] {
+            registry = registry.cache(kind, self.cache.ttl_ms, self.cache.scope);
+            if self.subscriptions {
+                registry = registry.list_changed(kind);
+            }
+        }
+        if self.subscriptions {
+            registry = registry.subscribe();
+        }
         if let Some(items) = self.page_size {
             registry = registry.page_size(items);
         }
         let mut completers: BTreeMap<(Str, Str), Completer> = BTreeMap::new();
         let (mut tools, mut resources, mut prompts) = (Vec::new(), Vec::new(), Vec::new());
-        let mut hidden = Vec::new();
+        let mut counted = Vec::new();
         let mut any_task = false;
         for mut def in self.tools {
-            let task = def.tool.execution.as_ref().and_then(|e| e.task_support).unwrap_or(TaskSupport::Forbidden);
+            let task = def.tool.execution.as_ref().and_then(|e| e.task_support).unwrap_or_default();
             any_task |= task != TaskSupport::Forbidden;
-            if def.hidden {
-                hidden.push((super::ItemKind::Tool, def.tool.name.clone()));
-            }
             if def.validated {
-                def.call = super::validate::wrap(&def.tool, def.call, def.typed_input)
+                def.call = super::validate::wrap(&def.tool, def.call)
                     .map_err(|why| BuildError::Schema { tool: def.tool.name.clone(), why })?;
             }
-            registry = registry.tool_for(def.tool, tools.len(), def.access);
-            tools.push(ToolEntry { call: def.call, task });
+            registry = registry.tool_with(def.tool, tools.len(), def.terms);
+            tools.push(ToolEntry { call: def.call, task, decides: def.decides });
         }
         for def in self.resources {
             let name = def.uri.clone();
-            if def.hidden {
-                hidden.push((super::ItemKind::Resource, name.clone()));
-            }
             let read = (def.read)(def.resource.mime_type.clone());
             let mut variables = Vec::new();
             if def.is_template {
+                // A template that does not parse is the registry's to report.
+                if let Ok(template) = UriTemplate::parse(&name) {
+                    variables.extend(template.variables().map(String::from));
+                }
                 let template = template_of(def.uri, def.resource);
-                let (next, found) = registry.template_for(template, resources.len(), def.access)?;
-                registry = next;
-                variables = found;
+                registry = registry.template_with(template, resources.len(), def.terms);
             } else {
-                registry = registry.resource_for(def.resource, resources.len(), def.access);
-            }
-            if let Some(takes) = def.takes.filter(|takes| *takes != variables.len()) {
-                return Err(BuildError::Variables { template: name, takes, has: variables.len() });
+                registry = registry.resource_with(def.resource, resources.len(), def.terms);
             }
             for (argument, completer) in def.completers {
                 if !variables.iter().any(|v| *v == argument) {
@@ -675,19 +666,17 @@ impl Server {
                 completers.insert((name.clone(), argument), completer);
             }
             resources.push(ResourceEntry { read });
+            counted.push((name, def.takes, variables.len()));
         }
         for def in self.prompts {
             let name = def.prompt.name.clone();
-            if def.hidden {
-                hidden.push((super::ItemKind::Prompt, name.clone()));
-            }
             for (argument, completer) in def.completers {
                 if !def.prompt.arguments.iter().flatten().any(|a| a.name == argument) {
                     return Err(BuildError::Completion { item: name, argument });
                 }
                 completers.insert((name.clone(), argument), completer);
             }
-            registry = registry.prompt_for(def.prompt, prompts.len(), def.access);
+            registry = registry.prompt_with(def.prompt, prompts.len(), def.terms);
             prompts.push(PromptEntry { call: def.call });
         }
         let mut custom = BTreeMap::new();
@@ -697,9 +686,11 @@ impl Server {
                 return Err(BuildError::Method(name));
             }
         }
-        let registry = registry.completions(!completers.is_empty()).build()?;
-        for (kind, name) in hidden {
-            registry.set_enabled(kind, &name, false);
+        let registry = registry.build()?;
+        for (template, takes, has) in counted {
+            if let Some(takes) = takes.filter(|takes| *takes != has) {
+                return Err(BuildError::Variables { template, takes, has });
+            }
         }
         let mut capabilities = registry.capabilities();
         if self.logging {
@@ -712,7 +703,8 @@ impl Server {
             capabilities = capabilities.extension(id, settings);
         }
         if any_task {
-            capabilities = capabilities.extension(TASKS_EXTENSION, Json::empty_object()).core_tasks(true, true);
+            capabilities =
+                capabilities.extension(TASKS_EXTENSION, Json::empty_object()).core_tasks(true, true);
         }
         let audience = self.audience.unwrap_or_else(|| self.info.name.clone().into_owned());
         let mut config = Config::builder(self.info)

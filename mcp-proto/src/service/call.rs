@@ -1,13 +1,13 @@
 //! One call as its handler sees it.
 
 use alloc::boxed::Box;
-use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::Future;
 use core::pin::Pin;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context, Poll, Waker};
+use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
@@ -19,6 +19,7 @@ use crate::model::LoggingLevel;
 use crate::model::{Implementation, Meta, ProtocolVersion};
 use crate::rpc::Error;
 use crate::server::{Channel, ClientFeatures, Log, Principal, Progress, RequestKey};
+use crate::task::TaskKey;
 
 /// The context of one call. Cheap to clone; every clone speaks for the same call.
 #[derive(Clone)]
@@ -46,7 +47,9 @@ pub(crate) struct Inner {
     /// The handler wants to go on as a task.
     pub(crate) wants_task: bool,
     /// The task that this call has become.
-    pub(crate) task: Option<String>,
+    pub(crate) task: Option<TaskKey>,
+    /// The time to live that a 2025-11-25 client wants for its task; `Some(None)` = without end.
+    pub(crate) task_ttl: Option<Option<Duration>>,
     /// The job that polls the handler.
     pub(crate) job: Option<Waker>,
     /// Futures of the handler that wait for something of this call.

@@ -11,10 +11,11 @@ use super::handler::{CompletionRequest, PromptRequest, ResourceRequest};
 use super::job::Job;
 use super::session::{Shared, State};
 use crate::model::method::{
-    CallToolParams, CompleteParams, CompletionReference, GetPromptParams, PageParams, ReadResourceParams, Retry,
-    ServerMethod,
+    CallToolParams, CompleteParams, CompletionReference, GetPromptParams, PageParams, ReadResourceParams,
+    Retry, ServerMethod,
 };
-use crate::model::{EmptyResult, Json, Meta, SubscriptionFilter, meta};
+use crate::model::{EmptyResult, Json, Meta, ProtocolVersion, SubscriptionFilter, meta};
+use crate::registry::ResourceMatch;
 use crate::rpc::{Error, Params};
 use crate::server::{Call as Typed, Channel, ClientFeatures, Event, Incoming, Pending, RequestKey, Untyped};
 use crate::state::digest_arguments;
@@ -49,7 +50,7 @@ pub(crate) fn frame(shared: &Arc<Shared>, frame: &[u8], now: Instant, jobs: &mut
 pub(crate) fn too_long(shared: &Shared) {
     let mut state = shared.lock();
     let State { connection, out, .. } = &mut *state;
-    connection.refuse_oversized(out);
+    let _ = connection.refuse_oversized(out);
 }
 
 /// Handles what is due.
@@ -80,6 +81,7 @@ fn handle(shared: &Arc<Shared>, event: Event<'_>, jobs: &mut Vec<Job>) {
         Event::Answer(answer) => {
             let asked = shared.lock().calls.answered(answer.ask);
             if let Some((call, key)) = asked {
+                super::tasks::answered(&call, &key);
                 call.deliver(&key, answer.outcome.map(ToOwned::to_owned));
             }
         }
@@ -114,22 +116,22 @@ fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
         Typed::ListTools(pending, PageParams { cursor, .. }) => respond(shared, |state| {
             state.connection.respond_with(pending, &mut state.out, |out, version| {
                 registry.list_tools(version, principal, cursor.as_deref(), out)
-            });
+            })
         }),
         Typed::ListResources(pending, PageParams { cursor, .. }) => respond(shared, |state| {
             state.connection.respond_with(pending, &mut state.out, |out, version| {
                 registry.list_resources(version, principal, cursor.as_deref(), out)
-            });
+            })
         }),
         Typed::ListResourceTemplates(pending, PageParams { cursor, .. }) => respond(shared, |state| {
             state.connection.respond_with(pending, &mut state.out, |out, version| {
                 registry.list_templates(version, principal, cursor.as_deref(), out)
-            });
+            })
         }),
         Typed::ListPrompts(pending, PageParams { cursor, .. }) => respond(shared, |state| {
             state.connection.respond_with(pending, &mut state.out, |out, version| {
                 registry.list_prompts(version, principal, cursor.as_deref(), out)
-            });
+            })
         }),
         Typed::Subscribe(pending, params) => {
             let known = registry.resource(version, principal, &params.uri).map(drop);
@@ -138,18 +140,22 @@ fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
                 Err(error) => state.connection.fail(pending, &error, &mut state.out),
             });
         }
-        Typed::Unsubscribe(pending, _) => respond(shared, |state| {
-            state.connection.respond(pending, &EmptyResult::new(), &mut state.out)
-        }),
+        Typed::Unsubscribe(pending, _) => {
+            respond(shared, |state| state.connection.respond(pending, &EmptyResult::new(), &mut state.out))
+        }
         Typed::Listen(pending, params) => {
-            let honored = service.honored(&params.notifications, version, features, principal);
+            let honored = service.honored(shared, &params.notifications, version, features);
             respond(shared, |state| match honored {
                 Ok(honored) => state.connection.acknowledge(pending, &honored, &mut state.out),
                 Err(error) => state.connection.fail(pending, &error, &mut state.out),
             });
         }
-        Typed::GetTask(pending, params) => super::tasks::get(shared, pending, &params.task_id, version, features),
-        Typed::UpdateTask(pending, params) => super::tasks::update(shared, pending, &params, version, features),
+        Typed::GetTask(pending, params) => {
+            super::tasks::get(shared, pending, &params.task_id, version, features)
+        }
+        Typed::UpdateTask(pending, params) => {
+            super::tasks::update(shared, pending, &params, version, features)
+        }
         Typed::CancelTask(pending, params) => {
             super::tasks::cancel(shared, pending, &params.task_id, version, features);
         }
@@ -180,7 +186,7 @@ impl Start<'_, '_> {
         &mut self,
         pending: &Pending<crate::model::method::CallTool>,
         params: &CallToolParams<'_>,
-        version: crate::model::ProtocolVersion,
+        version: ProtocolVersion,
     ) {
         let shared = self.shared;
         let service = &shared.service;
@@ -189,22 +195,23 @@ impl Start<'_, '_> {
             Ok(tool) => service.tool(*tool.handler()),
             Err(error) => return fail(shared, key, &error),
         };
-        let as_task = match super::tasks::wanted(tool.task, params.task.is_some(), version, self.features) {
+        let ttl = match params.task.map(|task| super::tasks::ttl_of(task.get())).transpose() {
+            Ok(ttl) => ttl.flatten().filter(|_| version.has_core_tasks()),
+            Err(error) if version.has_core_tasks() => return fail(shared, key, &error),
+            Err(_) => None,
+        };
+        let as_task = match super::tasks::wanted(tool, params.task.is_some(), version, self.features) {
             Ok(as_task) => as_task,
             Err(error) => return fail(shared, key, &error),
         };
-        if let Some(ttl) = params.task
-            && let Err(error) = super::tasks::check_params(ttl.get())
-        {
-            return fail(shared, key, &error);
-        }
         let arguments = params.arguments.map(|raw| raw.get());
-        let Some(ctx) = self.open(key, version, ServerMethod::CallTool, &params.name, arguments, &params.retry)
+        let Some(ctx) =
+            self.open(key, version, ServerMethod::CallTool, &params.name, arguments, &params.retry)
         else {
             return;
         };
-        if let Some(task) = params.task {
-            super::tasks::remember_ttl(&ctx, task.get());
+        if as_task {
+            ctx.call.lock().task_ttl = ttl;
         }
         match (tool.call)(ctx.clone(), arguments.unwrap_or("{}")) {
             Ok(future) => self.run(ctx, ServerMethod::CallTool, &params.name, arguments, as_task, future),
@@ -216,7 +223,7 @@ impl Start<'_, '_> {
         &mut self,
         pending: &Pending<crate::model::method::GetPrompt>,
         params: GetPromptParams<'_>,
-        version: crate::model::ProtocolVersion,
+        version: ProtocolVersion,
     ) {
         let shared = self.shared;
         let service = &shared.service;
@@ -230,7 +237,8 @@ impl Start<'_, '_> {
             Err(error) => return fail(shared, key, &error),
         };
         let raw = self.params.members().get("arguments").map(|raw| raw.get());
-        let Some(ctx) = self.open(key, version, ServerMethod::GetPrompt, &params.name, raw, &params.retry) else {
+        let Some(ctx) = self.open(key, version, ServerMethod::GetPrompt, &params.name, raw, &params.retry)
+        else {
             return;
         };
         match (prompt.call)(ctx.clone(), PromptRequest::new(params.arguments)) {
@@ -243,7 +251,7 @@ impl Start<'_, '_> {
         &mut self,
         pending: &Pending<crate::model::method::ReadResource>,
         params: &ReadResourceParams<'_>,
-        version: crate::model::ProtocolVersion,
+        version: ProtocolVersion,
     ) {
         let shared = self.shared;
         let service = &shared.service;
@@ -256,8 +264,17 @@ impl Start<'_, '_> {
             Err(error) => return fail(shared, key, &error),
         };
         let resource = service.resource(*found.handler());
-        let request = ResourceRequest::new(&params.uri, found.variables());
-        let Some(ctx) = self.open(key, version, ServerMethod::ReadResource, &params.uri, None, &params.retry) else {
+        let variables = match &found {
+            ResourceMatch::Template(template, captures) => template
+                .uri_template()
+                .variables()
+                .map(|name| (name.into(), captures.text(name).unwrap_or_default().into()))
+                .collect(),
+            _ => Vec::new(),
+        };
+        let request = ResourceRequest::new(&params.uri, variables);
+        let Some(ctx) = self.open(key, version, ServerMethod::ReadResource, &params.uri, None, &params.retry)
+        else {
             return;
         };
         match (resource.read)(ctx.clone(), request) {
@@ -270,7 +287,7 @@ impl Start<'_, '_> {
         &mut self,
         pending: &Pending<crate::model::method::Complete>,
         params: CompleteParams<'_>,
-        version: crate::model::ProtocolVersion,
+        version: ProtocolVersion,
     ) {
         let shared = self.shared;
         let service = &shared.service;
@@ -282,7 +299,8 @@ impl Start<'_, '_> {
         let target = match &params.reference {
             CompletionReference::Prompt(name) | CompletionReference::Resource(name) => name.clone(),
         };
-        let Some(ctx) = self.open(key, version, ServerMethod::Complete, &target, None, &Retry::default()) else {
+        let Some(ctx) = self.open(key, version, ServerMethod::Complete, &target, None, &Retry::default())
+        else {
             return;
         };
         let future = completer(ctx.clone(), CompletionRequest::new(params));
@@ -298,7 +316,9 @@ impl Start<'_, '_> {
         };
         let key = incoming.pending.key();
         let version = incoming.version;
-        let Some(ctx) = self.open(key, version, ServerMethod::Ping, &incoming.method, None, &Retry::default()) else {
+        let Some(ctx) =
+            self.open(key, version, ServerMethod::Ping, &incoming.method, None, &Retry::default())
+        else {
             return;
         };
         let future = custom(ctx.clone(), super::handler::CustomRequest::new(&incoming));
@@ -309,7 +329,7 @@ impl Start<'_, '_> {
     fn open(
         &self,
         key: RequestKey,
-        version: crate::model::ProtocolVersion,
+        version: ProtocolVersion,
         method: ServerMethod,
         target: &str,
         arguments: Option<&str>,
@@ -320,7 +340,13 @@ impl Start<'_, '_> {
         if version.is_modern() && (retry.request_state.is_some() || retry.input_responses.is_some()) {
             let resumed = shared
                 .service
-                .unseal(shared, method, target, || digest_arguments(arguments), retry.request_state.as_deref())
+                .unseal(
+                    shared,
+                    method,
+                    target,
+                    || digest_arguments(arguments),
+                    retry.request_state.as_deref(),
+                )
                 .and_then(|journal| {
                     Asks::resume(journal.as_deref(), retry.input_responses.as_ref())
                         .ok_or_else(|| Error::invalid_params("Invalid params at /params/requestState"))
@@ -376,10 +402,10 @@ impl super::Service {
     /// The part of a filter that this server and this caller can have. [spec: basic/patterns/subscriptions]
     fn honored(
         &self,
+        shared: &Shared,
         asked: &SubscriptionFilter,
-        version: crate::model::ProtocolVersion,
+        version: ProtocolVersion,
         features: ClientFeatures,
-        principal: Option<&crate::server::Principal>,
     ) -> Result<SubscriptionFilter, Error> {
         let has = &self.config().capabilities;
         let mut honored = SubscriptionFilter::new();
@@ -391,7 +417,7 @@ impl super::Service {
             honored.resource_subscriptions = asked
                 .resource_subscriptions
                 .iter()
-                .filter(|uri| self.registry().resource(version, principal, uri).is_ok())
+                .filter(|uri| self.registry().offers_resource(shared.principal.as_ref(), uri))
                 .cloned()
                 .collect();
         }
@@ -399,7 +425,7 @@ impl super::Service {
             if !features.tasks_extension {
                 return Err(crate::server::missing_capability(crate::server::TASKS_REQUIRED, version));
             }
-            honored.task_ids = self.owned_tasks(&asked.task_ids, principal);
+            honored.task_ids = self.owned_tasks(&asked.task_ids, shared, version);
         }
         Ok(honored)
     }

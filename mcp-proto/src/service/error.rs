@@ -7,7 +7,9 @@ use core::fmt;
 
 use super::ask::AskError;
 use crate::model::method::{CallTool, Complete, GetPrompt, ReadResource};
-use crate::model::{CallToolResult, CompleteResult, GetPromptResult, Json, ProtocolVersion, ReadResourceResult, Str};
+use crate::model::{
+    CallToolResult, CompleteResult, GetPromptResult, Json, ProtocolVersion, ReadResourceResult, Str,
+};
 use crate::rpc::{Error, code};
 use crate::server::{Channel, Connection, Pending, RequestKey, Untyped, missing_capability};
 
@@ -122,7 +124,13 @@ pub(crate) enum Reply {
 
 impl Reply {
     /// Writes the answer, as the revision of the call has it.
-    pub(crate) fn write(self, connection: &mut Connection, key: RequestKey, version: ProtocolVersion, out: &mut Vec<u8>) {
+    pub(crate) fn write(
+        self,
+        connection: &mut Connection,
+        key: RequestKey,
+        version: ProtocolVersion,
+        out: &mut Vec<u8>,
+    ) {
         // A call that was cancelled in the meantime is answered by nothing.
         let _ = match self {
             Self::Tool(result) => connection.respond(Pending::<CallTool>::new(key), &result, out),
@@ -133,9 +141,10 @@ impl Reply {
             }
             Self::Read(result) => connection.respond(Pending::<ReadResource>::new(key), &result, out),
             Self::Complete(result) => connection.respond(Pending::<Complete>::new(key), &result, out),
-            Self::Raw(json) => connection.respond_raw(Pending::<Untyped>::new(key), json.get().as_bytes(), out),
+            Self::Raw(json) => {
+                connection.respond_raw(Pending::<Untyped>::new(key), json.get().as_bytes(), out)
+            }
             Self::Error(error) => connection.fail(Pending::<Untyped>::new(key), &error, out),
         };
     }
 }
-

@@ -17,8 +17,8 @@ use super::error::{Reply, ToolError};
 use super::schema;
 use crate::model::method::CompleteParams;
 use crate::model::{
-    CallToolResult, CompleteResult, ContentBlock, GetPromptResult, Json, JsonSchema as Schema, ProtocolVersion,
-    PromptArgument, PromptMessage, ReadResourceResult, ResourceContents, Role, Str,
+    CallToolResult, CompleteResult, ContentBlock, GetPromptResult, Json, JsonSchema as Schema,
+    PromptArgument, PromptMessage, ProtocolVersion, ReadResourceResult, ResourceContents, Role, Str,
 };
 use crate::rpc::{Error, de, write_str};
 use crate::server::Incoming;
@@ -26,7 +26,8 @@ use crate::server::Incoming;
 /// Runs a tool: decodes its arguments while the frame is there, and gives the future of the rest.
 pub(crate) type ToolCall = Arc<dyn Fn(Ctx, &str) -> Result<BoxFuture<Reply>, Reply> + Send + Sync>;
 pub(crate) type PromptCall = Arc<dyn Fn(Ctx, PromptRequest) -> Result<BoxFuture<Reply>, Reply> + Send + Sync>;
-pub(crate) type ResourceRead = Arc<dyn Fn(Ctx, ResourceRequest) -> Result<BoxFuture<Reply>, Reply> + Send + Sync>;
+pub(crate) type ResourceRead =
+    Arc<dyn Fn(Ctx, ResourceRequest) -> Result<BoxFuture<Reply>, Reply> + Send + Sync>;
 pub(crate) type Completer = Arc<dyn Fn(Ctx, CompletionRequest) -> BoxFuture<Reply> + Send + Sync>;
 pub(crate) type Custom = Arc<dyn Fn(Ctx, CustomRequest) -> BoxFuture<Reply> + Send + Sync>;
 
@@ -293,7 +294,11 @@ impl CompletionRequest {
     /// Those of `values` that start with what the user has typed.
     #[must_use]
     pub fn filter<T: AsRef<str>>(&self, values: impl IntoIterator<Item = T>) -> Vec<String> {
-        values.into_iter().filter(|v| v.as_ref().starts_with(&self.value)).map(|v| v.as_ref().to_string()).collect()
+        values
+            .into_iter()
+            .filter(|v| v.as_ref().starts_with(&self.value))
+            .map(|v| v.as_ref().to_string())
+            .collect()
     }
 }
 

@@ -34,10 +34,12 @@ use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
 use core::time::Duration;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub use ask::{Ask, AskError};
-pub use builder::{BuildError, Item, PromptDef, ResourceDef, Server, ToolDef, prompt, raw_tool, resource, tool};
+pub use builder::{
+    BuildError, Item, PromptDef, ResourceDef, Server, ToolDef, prompt, raw_tool, resource, tool,
+};
 pub use call::{BoxFuture, Cancelled, Ctx};
 pub use error::ToolError;
 pub use handler::{
@@ -48,16 +50,17 @@ pub use job::Job;
 pub use schema::Elicit;
 pub use session::Session;
 
-pub use crate::registry::ItemKind;
+pub use crate::registry::Kind;
 pub use crate::server::{Principal, Progress};
 
 use crate::model::method::{CompleteParams, CompletionReference, ServerMethod};
 use crate::model::{ProtocolVersion, Str, TaskSupport};
 use crate::random::{OsRandom, Random};
-use crate::registry::Registry;
+use crate::registry::{Completable, Registry};
 use crate::rpc::{Error, Params, code};
 use crate::server::{Change, Config, RequestKey};
 use crate::state::{Binding, Digest, KeyRing, Sealed, UnverifiedState};
+use crate::time::UnixTime;
 use handler::{Completer, Custom, PromptCall, ResourceRead, ToolCall};
 use session::Shared;
 
@@ -78,13 +81,19 @@ pub(crate) struct Inner {
     state_ttl: Duration,
     random: Mutex<OsRandom>,
     tasks: Mutex<tasks::Tasks>,
+    clock: OnceLock<Clock>,
     on_notification: Option<builder::NotificationHandler>,
     sessions: Mutex<Vec<Weak<Shared>>>,
 }
 
+/// The wall clock of the one who runs the service.
+type Clock = alloc::boxed::Box<dyn Fn() -> UnixTime + Send + Sync>;
+
 pub(crate) struct ToolEntry {
     pub(crate) call: ToolCall,
     pub(crate) task: TaskSupport,
+    /// The handler decides when a call becomes a task.
+    pub(crate) decides: bool,
 }
 
 pub(crate) struct ResourceEntry {
@@ -124,6 +133,7 @@ impl Inner {
             audience,
             state_ttl,
             random: Mutex::new(random),
+            clock: OnceLock::new(),
             on_notification,
             sessions: Mutex::new(Vec::new()),
         })
@@ -141,6 +151,12 @@ impl Service {
         &self.0.config
     }
 
+    /// The wall clock, for tasks that change between two turns of a stream. Adapters set it; the first one
+    /// counts. Without it the time of the stream's last turn is used.
+    pub fn use_clock(&self, clock: impl Fn() -> UnixTime + Send + Sync + 'static) {
+        let _ = self.0.clock.set(alloc::boxed::Box::new(clock));
+    }
+
     /// Tells subscribers that something changed.
     #[must_use]
     pub fn changes(&self) -> Changes {
@@ -148,22 +164,22 @@ impl Service {
     }
 
     /// Shows an item that was hidden, and tells subscribers of the list. Whether it was hidden.
-    pub fn show(&self, kind: ItemKind, name: &str) -> bool {
+    pub fn show(&self, kind: Kind, name: &str) -> bool {
         self.switch(kind, name, true)
     }
 
     /// Hides an item: it is neither listed nor can it be used until it is shown again. Subscribers of the
     /// list are told. Whether it was visible.
-    pub fn hide(&self, kind: ItemKind, name: &str) -> bool {
+    pub fn hide(&self, kind: Kind, name: &str) -> bool {
         self.switch(kind, name, false)
     }
 
-    fn switch(&self, kind: ItemKind, name: &str, on: bool) -> bool {
+    fn switch(&self, kind: Kind, name: &str, on: bool) -> bool {
         let changed = self.0.registry.set_enabled(kind, name, on);
         if changed {
             self.publish(&match kind {
-                ItemKind::Tool => Change::Tools,
-                ItemKind::Prompt => Change::Prompts,
+                Kind::Tool => Change::Tools,
+                Kind::Prompt => Change::Prompts,
                 _ => Change::Resources,
             });
         }
@@ -231,16 +247,16 @@ impl Service {
         version: ProtocolVersion,
         principal: Option<&Principal>,
     ) -> Result<Completer, Error> {
-        let (item, known) = match &params.reference {
-            CompletionReference::Prompt(name) => {
-                let prompt = self.0.registry.prompt(version, principal, name)?;
-                (name, prompt.has_argument(&params.argument))
+        let known = match self.0.registry.completion(version, principal, &params.reference)? {
+            Completable::Prompt(prompt) => {
+                prompt.definition().arguments.iter().flatten().any(|a| a.name == params.argument)
             }
-            CompletionReference::Resource(uri) => {
-                let template = self.0.registry.template(version, principal, uri)?;
-                (uri, template.has_variable(&params.argument))
+            Completable::Template(template) => {
+                template.uri_template().variables().any(|v| v == params.argument)
             }
+            _ => true,
         };
+        let (CompletionReference::Prompt(item) | CompletionReference::Resource(item)) = &params.reference;
         if !known {
             return Err(Error::invalid_params("Invalid params at /params/argument/name: no such argument"));
         }
@@ -255,7 +271,9 @@ impl Service {
             let members: Vec<_> = params
                 .members()
                 .iter()
-                .map(|(name, value)| (String::from(name), crate::model::Json::from(alloc::borrow::ToOwned::to_owned(value))))
+                .map(|(name, value)| {
+                    (String::from(name), crate::model::Json::from(alloc::borrow::ToOwned::to_owned(value)))
+                })
                 .collect();
             hear(method, &members);
         }
@@ -270,7 +288,7 @@ impl Service {
         arguments: Digest,
         journal: &[u8],
     ) -> Result<String, Error> {
-        let unix = call.shared.lock().unix;
+        let unix = self.now(&call.shared);
         let binding = self.binding(&call.shared, method, target, arguments);
         self.with_random(|random| {
             self.0.keys.seal(&binding, journal, unix.saturating_add(self.0.state_ttl), random)
@@ -289,13 +307,19 @@ impl Service {
         state: Option<&str>,
     ) -> Result<Option<Vec<u8>>, Error> {
         let Some(state) = state else { return Ok(None) };
-        let unix = shared.lock().unix;
+        let unix = self.now(shared);
         let binding = self.binding(shared, method, target, arguments());
         let opened = UnverifiedState::new(state).open(&self.0.keys, &binding, unix)?;
         Ok(Some(opened.into_payload()))
     }
 
-    fn binding<'a>(&'a self, shared: &'a Shared, method: ServerMethod, target: &'a str, arguments: Digest) -> Binding<'a> {
+    fn binding<'a>(
+        &'a self,
+        shared: &'a Shared,
+        method: ServerMethod,
+        target: &'a str,
+        arguments: Digest,
+    ) -> Binding<'a> {
         Binding {
             audience: &self.0.audience,
             principal: shared.principal.as_ref().map(Principal::id),

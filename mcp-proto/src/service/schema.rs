@@ -110,9 +110,14 @@ impl<T: JsonSchema + DeserializeOwned> Elicit for T {
         };
         let mut flat = Map::new();
         for (name, property) in properties {
-            flat.insert(name.clone(), flatten(property).ok_or_else(|| {
-                Str::Owned(format!("the field {name:?} is not flat: a form has strings, numbers, booleans and enums"))
-            })?);
+            flat.insert(
+                name.clone(),
+                flatten(property).ok_or_else(|| {
+                    Str::Owned(format!(
+                        "the field {name:?} is not flat: a form has strings, numbers, booleans and enums"
+                    ))
+                })?,
+            );
         }
         let mut form = Map::new();
         form.insert("type".to_string(), Value::from("object"));
@@ -122,7 +127,8 @@ impl<T: JsonSchema + DeserializeOwned> Elicit for T {
             form.insert("required".to_string(), Value::from(required));
         }
         let text = Value::Object(form).to_string();
-        ElicitForm::from_schema_json(message, &text).map_err(|e| Str::Owned(format!("the form is not flat: {e}")))
+        ElicitForm::from_schema_json(message, &text)
+            .map_err(|e| Str::Owned(format!("the form is not flat: {e}")))
     }
 
     fn read(content: &str) -> Result<Self, Str> {
@@ -133,7 +139,15 @@ impl<T: JsonSchema + DeserializeOwned> Elicit for T {
 /// One property in the restricted form of elicitation. `None` if it has no such form.
 fn flatten(property: &Value) -> Option<Value> {
     const KEEP: &[&str] = &[
-        "title", "description", "default", "minLength", "maxLength", "minimum", "maximum", "enum", "minItems",
+        "title",
+        "description",
+        "default",
+        "minLength",
+        "maxLength",
+        "minimum",
+        "maximum",
+        "enum",
+        "minItems",
         "maxItems",
     ];
     const FORMATS: &[&str] = &["email", "uri", "date", "date-time"];
@@ -180,7 +194,8 @@ fn flatten(property: &Value) -> Option<Value> {
             flat_items.insert("type".to_string(), Value::from("string"));
             flat_items.insert("enum".to_string(), values.clone());
         } else {
-            let titled: Option<Vec<Value>> = items.get("oneOf")?.as_array()?.iter().map(titled_choice).collect();
+            let titled: Option<Vec<Value>> =
+                items.get("oneOf")?.as_array()?.iter().map(titled_choice).collect();
             flat_items.insert("anyOf".to_string(), Value::Array(titled?));
         }
         flat.insert("items".to_string(), Value::Object(flat_items));
@@ -194,7 +209,8 @@ fn flatten(property: &Value) -> Option<Value> {
 /// A variant with a doc comment: the comment is its title.
 fn titled_choice(branch: &Value) -> Option<Value> {
     let value = branch.get("const")?.as_str()?;
-    let title = branch.get("title").or_else(|| branch.get("description")).and_then(Value::as_str).unwrap_or(value);
+    let title =
+        branch.get("title").or_else(|| branch.get("description")).and_then(Value::as_str).unwrap_or(value);
     let mut choice = Map::new();
     choice.insert("const".to_string(), Value::from(value));
     choice.insert("title".to_string(), Value::from(title));

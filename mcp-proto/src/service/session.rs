@@ -195,7 +195,7 @@ impl Session {
         self.drain_deadline = Some(now + drain);
         let mut state = self.shared.lock();
         let State { connection, out, calls, .. } = &mut *state;
-        connection.close(out);
+        connection.end_of_input(out);
         let unanswerable = calls.input_ended();
         drop(state);
         unanswerable.into_iter().for_each(|(call, key)| {
@@ -270,15 +270,19 @@ impl Session {
     /// The moment at which to call [`handle_timeout`](Self::handle_timeout).
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
-        let connection = self.shared.lock().connection.next_deadline();
-        connection.into_iter().chain(self.drain_deadline).chain(self.shared.service.next_task_deadline()).min()
+        let (connection, now, unix) = {
+            let state = self.shared.lock();
+            (state.connection.next_deadline(), state.now, state.unix)
+        };
+        let task = self.shared.service.next_task_deadline(now, unix);
+        connection.into_iter().chain(self.drain_deadline).chain(task).min()
     }
 
     /// Lets time pass.
     pub fn handle_timeout(&mut self, now: Instant, unix: UnixTime) {
         self.tick(now, unix);
         super::dispatch::timeout(&self.shared, now, &mut self.jobs);
-        self.shared.service.expire_tasks(now, unix);
+        self.shared.service.expire_tasks(unix);
         if self.drain_deadline.is_some_and(|deadline| deadline <= now) {
             self.drain_deadline = None;
             self.abort();

@@ -12,7 +12,7 @@ use crate::model::Tool;
 /// A schema cannot be used: it is none, or refers to something outside of itself.
 #[cfg(not(feature = "validate"))]
 #[allow(clippy::unnecessary_wraps)] // the other half of the feature can fail
-pub(crate) fn wrap(tool: &Tool, call: ToolCall, _typed_input: bool) -> Result<ToolCall, String> {
+pub(crate) fn wrap(tool: &Tool, call: ToolCall) -> Result<ToolCall, String> {
     let _ = tool;
     Ok(call)
 }
@@ -27,7 +27,7 @@ mod enforced {
     use alloc::string::{String, ToString};
     use alloc::sync::Arc;
 
-    use jsonschema::{Draft, Retrieve, Uri, Validator};
+    use jsonschema::{Retrieve, Uri, Validator};
     use serde_json::Value;
 
     use crate::model::{JsonSchema, Tool};
@@ -37,9 +37,9 @@ mod enforced {
 
     /// Schemas come from the server's author, but arguments do not: patterns run in linear time and
     /// nothing is fetched. [spec: basic#ref-resolution]
-    pub(crate) fn wrap(tool: &Tool, call: ToolCall, typed_input: bool) -> Result<ToolCall, String> {
-        let _ = typed_input;
-        let input = compile(&tool.input_schema).map_err(|e| format!("the input schema cannot be used: {e}"))?;
+    pub(crate) fn wrap(tool: &Tool, call: ToolCall) -> Result<ToolCall, String> {
+        let input =
+            compile(&tool.input_schema).map_err(|e| format!("the input schema cannot be used: {e}"))?;
         let output = match &tool.output_schema {
             Some(schema) => {
                 Some(Arc::new(compile(schema).map_err(|e| format!("the output schema cannot be used: {e}"))?))
@@ -76,7 +76,6 @@ mod enforced {
     fn compile(schema: &JsonSchema) -> Result<Validator, String> {
         let value: Value = serde_json::from_str(schema.get()).map_err(|e| e.to_string())?;
         jsonschema::options()
-            .with_draft(Draft::Draft202012)
             .with_retriever(Nothing)
             .with_pattern_options(jsonschema::PatternOptions::regex())
             .build(&value)

@@ -1,0 +1,7 @@
+//! The service layer through its public interface: lines in, lines out, no runtime.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod asks;
+mod basics;
+mod harness;
+mod tasks;

@@ -1,0 +1,233 @@
+use std::time::Duration;
+
+use mcp_proto::model::TaskSupport;
+use mcp_proto::rpc::Error;
+use mcp_proto::service::{NoArguments, Server, Service, ToolError, tool};
+use serde_json::{Value, json};
+
+use crate::harness::{Client, request, turns};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Confirm {
+    confirm: bool,
+}
+
+fn service() -> Service {
+    Server::new("demo", "1")
+        .add(
+            tool("slow", |_, _: NoArguments| async move {
+                turns(3).await;
+                Ok("done")
+            })
+            .task(TaskSupport::Optional),
+        )
+        .add(
+            tool("failing", |_, _: NoArguments| async move { Err::<String, _>(ToolError::new("no luck")) })
+                .task(TaskSupport::Required),
+        )
+        .add(
+            tool("broken", |_, _: NoArguments| async move {
+                Err::<String, _>(ToolError::protocol(Error::new(-32000, "broken")))
+            })
+            .task(TaskSupport::Required),
+        )
+        .add(
+            tool("asks", |ctx, _: NoArguments| async move {
+                let answer: Confirm = ctx.ask("sure", "Sure?").await?;
+                Ok(format!("{}", answer.confirm))
+            })
+            .task(TaskSupport::Optional),
+        )
+        .add(
+            tool("forever", |_, _: NoArguments| async move {
+                std::future::pending::<()>().await;
+                Ok("never")
+            })
+            .task(TaskSupport::Optional),
+        )
+        .add(
+            tool("later", |ctx, _: NoArguments| async move {
+                let first: Confirm = ctx.ask("first", "First?").await?;
+                let task = ctx.become_task().await;
+                Ok(format!("{} {task}", first.confirm))
+            })
+            .becomes_task(),
+        )
+        .tool("plain", |_, _: NoArguments| async move { Ok("plain") })
+        .build()
+        .unwrap()
+}
+
+fn extension() -> Value {
+    json!({"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}})
+}
+
+/// K01: the extension's face, from creation to the end.
+#[test]
+fn k01_a_modern_task() {
+    let mut client = Client::new(&service());
+    client.send(&request(1, "tools/call", json!({"name":"slow"}), extension()));
+    let seen = client.take();
+    let created = &seen[0]["result"];
+    assert_eq!(created["resultType"], "task");
+    assert_eq!(created["status"], "working");
+    assert_eq!(created["ttlMs"], 3_600_000);
+    assert_eq!(created["createdAt"], "2026-07-28T09:30:01.000Z");
+    for absent in ["task", "result", "ttl", "pollInterval", "inputRequests", "requestState"] {
+        assert!(created[absent].is_null());
+    }
+    let got = client.modern(2, "tasks/get", json!({"taskId":created["taskId"]}), extension());
+    assert_eq!(got["result"]["status"], "completed");
+    assert_eq!(got["result"]["resultType"], "complete");
+    assert_eq!(got["result"]["result"]["content"][0]["text"], "done");
+    // Without the extension: no task, and none of its methods.
+    assert_eq!(
+        client.modern(3, "tools/call", json!({"name":"slow"}), json!({}))["result"]["content"][0]["text"],
+        "done"
+    );
+    assert_eq!(
+        client.modern(4, "tasks/get", json!({"taskId":created["taskId"]}), json!({}))["error"]["code"],
+        -32021
+    );
+    assert_eq!(client.modern(5, "tools/call", json!({"name":"failing"}), json!({}))["error"]["code"], -32021);
+    for method in ["tasks/result", "tasks/list"] {
+        assert_eq!(client.modern(6, method, json!({}), extension())["error"]["code"], -32601);
+    }
+    assert_eq!(client.modern(7, "tasks/get", json!({"taskId":"nope"}), extension())["error"]["code"], -32602);
+    client.pass(Duration::from_secs(3601));
+    assert_eq!(
+        client.modern(8, "tasks/get", json!({"taskId":created["taskId"]}), extension())["error"]["code"],
+        -32602
+    );
+}
+
+#[test]
+fn a_modern_task_fails_or_reports_an_error() {
+    let mut client = Client::new(&service());
+    let mut end = |name: &str| {
+        client.send(&request(1, "tools/call", json!({"name":name}), extension()));
+        let id = client.take()[0]["result"]["taskId"].clone();
+        client.modern(2, "tasks/get", json!({"taskId":id}), extension())["result"].clone()
+    };
+    let failing = end("failing");
+    assert_eq!((&failing["status"], &failing["result"]["isError"]), (&json!("completed"), &json!(true)));
+    let broken = end("broken");
+    assert_eq!((&broken["status"], &broken["error"]["code"]), (&json!("failed"), &json!(-32000)));
+    assert!(broken["result"].is_null());
+}
+
+#[test]
+fn a_modern_task_asks_and_is_watched() {
+    let mut client = Client::new(&service());
+    client.send(&request(1, "tools/call", json!({"name":"asks"}), extension()));
+    let id = client.take()[0]["result"]["taskId"].clone();
+    let listen = client.modern(
+        9,
+        "subscriptions/listen",
+        json!({"notifications":{"taskIds":[id, "foreign"]}}),
+        extension(),
+    );
+    assert_eq!(listen["params"]["notifications"], json!({"taskIds":[id]}));
+    let got = client.modern(2, "tasks/get", json!({"taskId":id}), extension());
+    assert_eq!(got["result"]["status"], "input_required");
+    assert_eq!(got["result"]["inputRequests"]["sure"]["method"], "elicitation/create");
+    let update = json!({"taskId":id,"inputResponses":{"sure":{"action":"accept","content":{"confirm":true}},"other":{}}});
+    client.send(&request(3, "tasks/update", update, extension()));
+    let seen = client.take();
+    assert_eq!(seen[0]["id"], 3);
+    assert_eq!(seen[0]["result"].as_object().unwrap().keys().collect::<Vec<_>>(), ["_meta", "resultType"]);
+    let last = seen.last().unwrap();
+    assert_eq!(last["method"], "notifications/tasks");
+    assert_eq!(last["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"], 9);
+    assert_eq!(last["params"]["result"]["content"][0]["text"], "true");
+}
+
+/// A round of questions first, then a task.
+#[test]
+fn a_call_becomes_a_task_after_its_questions() {
+    let mut client = Client::new(&service());
+    let first = client.modern(1, "tools/call", json!({"name":"later"}), extension());
+    assert_eq!(first["result"]["resultType"], "input_required");
+    let retry = json!({"name":"later","requestState":first["result"]["requestState"],
+        "inputResponses":{"first":{"action":"accept","content":{"confirm":true}}}});
+    let task = client.modern(2, "tools/call", retry, extension());
+    assert_eq!(task["result"]["resultType"], "task");
+    let got = client.modern(3, "tasks/get", json!({"taskId":task["result"]["taskId"]}), extension());
+    assert_eq!(got["result"]["result"]["content"][0]["text"], "true true");
+}
+
+fn core(client: &mut Client, id: u64, name: &str, task: Value) -> Value {
+    client.send(&json!({"jsonrpc":"2.0","id":id,"method":"tools/call","params":{"name":name,"task":task}}));
+    client.take().remove(0)
+}
+
+fn legacy() -> Client {
+    Client::legacy(&service(), "2025-11-25", json!({"elicitation":{}}))
+}
+
+/// K01, K03: the core's face.
+#[test]
+fn k03_a_core_task() {
+    let mut client = legacy();
+    let created = core(&mut client, 1, "slow", json!({"ttl":60000}));
+    let task = &created["result"]["task"];
+    assert_eq!((&task["status"], &task["ttl"]), (&json!("working"), &json!(60000)));
+    let ask = |client: &mut Client, method: &str, params: Value| {
+        client.send(&json!({"jsonrpc":"2.0","id":5,"method":method,"params":params}));
+        client.take().into_iter().find(|m| m["id"] == 5).unwrap()
+    };
+    let id = json!({"taskId":task["taskId"]});
+    assert_eq!(ask(&mut client, "tasks/get", id.clone())["result"]["status"], "completed");
+    let result = ask(&mut client, "tasks/result", id.clone());
+    assert_eq!(result["result"]["content"][0]["text"], "done");
+    assert_eq!(result["result"]["_meta"]["io.modelcontextprotocol/related-task"], id);
+    assert!(result["result"]["resultType"].is_null());
+    assert_eq!(ask(&mut client, "tasks/list", json!({}))["result"]["tasks"].as_array().unwrap().len(), 1);
+    // K02
+    assert_eq!(ask(&mut client, "tasks/cancel", id)["error"]["code"], -32602);
+    // isError is a failed task here.
+    let failing = core(&mut client, 2, "failing", json!({}));
+    let id = json!({"taskId":failing["result"]["task"]["taskId"]});
+    assert_eq!(ask(&mut client, "tasks/get", id.clone())["result"]["status"], "failed");
+    assert_eq!(ask(&mut client, "tasks/result", id)["result"]["isError"], true);
+    for (name, task) in [("plain", json!({})), ("slow", json!({"ttl":-1})), ("slow", json!({"ttl":1.5}))] {
+        assert!(core(&mut client, 3, name, task)["error"].is_object(), "{name}");
+    }
+    client.send(&json!({"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"failing"}}));
+    assert_eq!(client.one()["error"]["code"], -32601);
+}
+
+/// K02, K03: a waiter gets its answer when the task is cancelled; it stays cancelled.
+#[test]
+fn k03_a_waiter_is_answered() {
+    let mut client = legacy();
+    let created = core(&mut client, 1, "forever", json!({}));
+    let id = json!({"taskId":created["result"]["task"]["taskId"]});
+    client.send(&json!({"jsonrpc":"2.0","id":2,"method":"tasks/result","params":id}));
+    assert!(client.take().is_empty());
+    client.send(&json!({"jsonrpc":"2.0","id":3,"method":"tasks/cancel","params":id}));
+    let seen = client.take();
+    let of = |id: u64| seen.iter().find(|m| m["id"] == id).unwrap();
+    assert_eq!(of(3)["result"]["status"], "cancelled");
+    assert_eq!(of(2)["error"]["code"], -32602);
+}
+
+/// The questions of a core task are requests that name it.
+#[test]
+fn a_core_task_asks_by_requests() {
+    let mut client = legacy();
+    let created = core(&mut client, 1, "asks", json!({}));
+    let id = created["result"]["task"]["taskId"].clone();
+    client.send(&json!({"jsonrpc":"2.0","id":2,"method":"tasks/get","params":{"taskId":id}}));
+    client.take();
+    let mut client = legacy();
+    client.send(&json!({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"asks","task":{}}}));
+    let seen = client.take();
+    let question = seen.iter().find(|m| m["method"] == "elicitation/create").unwrap();
+    let id = &seen[0]["result"]["task"]["taskId"];
+    assert_eq!(&question["params"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], id);
+    client.send(&json!({"jsonrpc":"2.0","id":question["id"],"result":{"action":"accept","content":{"confirm":false}}}));
+    client.send(&json!({"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":id}}));
+    let result = client.take().into_iter().find(|m| m["id"] == 2).unwrap();
+    assert_eq!(result["result"]["content"][0]["text"], "false");
+}

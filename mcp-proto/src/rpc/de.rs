@@ -46,7 +46,7 @@ use fault::Fault;
 ///
 /// [`DecodeError`] when the text is no JSON or does not fit `T`.
 pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, DecodeError> {
-    match pass(text, None) {
+    match pass(text, At(None)) {
         Ok(value) => Ok(value),
         Err(_) => explain(text),
     }
@@ -54,11 +54,11 @@ pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, DecodeErr
 
 #[cold]
 fn explain<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, DecodeError> {
-    pass(text, Some(&Trace::default())).map_err(|fault| fault.locate(Place::Root).into_error())
+    let root = Frame { trace: &Trace::default(), place: Place::Root };
+    pass(text, At(Some(&root))).map_err(|fault| fault.locate(Place::Root).into_error())
 }
 
-fn pass<'de, T: Deserialize<'de>>(text: &'de str, trace: Option<&Trace>) -> Result<T, Fault> {
-    let at = At { trace, place: Place::Root };
+fn pass<'de, T: Deserialize<'de>>(text: &'de str, at: At<'_>) -> Result<T, Fault> {
     let mut json = serde_json::Deserializer::from_str(text);
     let value = T::deserialize(Decoder { inner: &mut json, at })?;
     json.end().map_err(|e| at.take(e))?;
@@ -80,27 +80,23 @@ struct Trace {
     fault: RefCell<Option<Fault>>,
 }
 
-/// Where the decoder is, and whether it is the second pass.
-#[derive(Clone, Copy)]
-struct At<'p> {
-    trace: Option<&'p Trace>,
+/// A level of the second pass.
+struct Frame<'p> {
+    trace: &'p Trace,
     place: Place<'p>,
 }
 
-impl<'p> At<'p> {
-    fn inside<'q>(self, place: Place<'q>) -> At<'q>
-    where
-        'p: 'q,
-    {
-        At { trace: self.trace, place }
-    }
+/// Where the decoder is in the second pass; nowhere in the first, which so carries one null pointer.
+#[derive(Clone, Copy)]
+struct At<'p>(Option<&'p Frame<'p>>);
 
+impl At<'_> {
     /// Hands a fault of ours to the parser that called us. The first one stands: a visitor of ours may
     /// sit inside another.
     #[cold]
     fn note<E: de::Error>(self, fault: Fault) -> E {
-        if let Some(trace) = self.trace {
-            trace.fault.borrow_mut().get_or_insert_with(|| fault.locate(self.place));
+        if let Some(Frame { trace, place }) = self.0 {
+            trace.fault.borrow_mut().get_or_insert_with(|| fault.locate(*place));
         }
         E::custom("")
     }
@@ -108,8 +104,8 @@ impl<'p> At<'p> {
     /// Takes over an error of the parser: a fault of ours that passed through it, or one of its own.
     #[cold]
     fn take<E: de::Error>(self, error: E) -> Fault {
-        let Some(trace) = self.trace else { return Fault::untold() };
-        trace.fault.take().unwrap_or_else(|| Fault::of_parser(&error.to_string())).locate(self.place)
+        let Some(Frame { trace, place }) = self.0 else { return Fault::untold() };
+        trace.fault.take().unwrap_or_else(|| Fault::of_parser(&error.to_string())).locate(*place)
     }
 }
 
@@ -132,11 +128,11 @@ macro_rules! integers {
     ($range:expr; $($method:ident)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
             let at = self.at;
-            if at.trace.is_none() {
+            let Some(frame) = at.0 else {
                 return self.inner.$method(Guide { visitor, at }).map_err(|e| at.take(e));
-            }
+            };
             let number = <&'de RawValue>::deserialize(self.inner).map_err(|e| at.take(e))?.get();
-            exact::visit(number, $range, visitor).map_err(|fault| fault.locate(at.place))
+            exact::visit(number, $range, visitor).map_err(|fault| fault.locate(frame.place))
         }
     )*};
 }
@@ -261,7 +257,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Guide<'_, V> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, inner: A) -> Result<V::Value, A::Error> {
         let Self { visitor, at } = self;
-        let expected = at.trace.map(|_| fault::wording(&visitor));
+        let expected = at.0.map(|_| fault::wording(&visitor));
         let mut items = Items { inner, at, index: 0 };
         let value = visitor.visit_seq(&mut items).map_err(|fault| at.note(fault))?;
         // The parser would call what is left over a syntax error.
@@ -324,7 +320,12 @@ impl<'de, A: SeqAccess<'de>> SeqAccess<'de> for Items<'_, A> {
     type Error = Fault;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
-        let at = self.at.inside(Place::Item(&self.at.place, self.index));
+        let at = self.at;
+        let Some(Frame { trace, place }) = at.0 else {
+            return self.inner.next_element_seed(Seed { seed, at }).map_err(|e| at.take(e));
+        };
+        let frame = Frame { trace, place: Place::Item(place, self.index) };
+        let at = At(Some(&frame));
         self.index += 1;
         self.inner.next_element_seed(Seed { seed, at }).map_err(|e| at.take(e))
     }
@@ -346,7 +347,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<'_, A> {
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
         let at = self.at;
-        if at.trace.is_none() {
+        if at.0.is_none() {
             return self.inner.next_key_seed(seed).map_err(|e| at.take(e));
         }
         self.key.clear();
@@ -354,7 +355,12 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<'_, A> {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Fault> {
-        let at = self.at.inside(Place::Member(&self.at.place, &self.key));
+        let at = self.at;
+        let Some(Frame { trace, place }) = at.0 else {
+            return self.inner.next_value_seed(Seed { seed, at }).map_err(|e| at.take(e));
+        };
+        let frame = Frame { trace, place: Place::Member(place, &self.key) };
+        let at = At(Some(&frame));
         self.inner.next_value_seed(Seed { seed, at }).map_err(|e| at.take(e))
     }
 

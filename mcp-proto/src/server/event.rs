@@ -173,6 +173,44 @@ pub enum Call<'b> {
     Other(Incoming<'b>),
 }
 
+impl Call<'_> {
+    /// The right to answer, whatever the method.
+    pub fn into_pending(self) -> Pending {
+        macro_rules! pending {
+            ($($name:ident),*) => {
+                match self {
+                    $(Self::$name(pending, _) => pending.cast(),)*
+                    Self::Other(incoming) => incoming.pending,
+                }
+            };
+        }
+        pending!(
+            ListTools,
+            CallTool,
+            ListResources,
+            ListResourceTemplates,
+            ReadResource,
+            Subscribe,
+            Unsubscribe,
+            ListPrompts,
+            GetPrompt,
+            Complete,
+            Listen,
+            GetTask,
+            UpdateTask,
+            CancelTask,
+            TaskResult,
+            ListTasks
+        )
+    }
+
+    /// Refuses the call as one that is not offered: `-32601`.
+    pub fn not_found(self) -> Refusal {
+        let error = Error::new(rpc::code::METHOD_NOT_FOUND, "Method not found");
+        Refusal { pending: self.into_pending(), error }
+    }
+}
+
 /// A notification as received.
 #[derive(Debug)]
 #[non_exhaustive]

@@ -14,7 +14,7 @@ use crate::model::method::{
     CallToolParams, CompleteParams, CompletionReference, GetPromptParams, PageParams, ReadResourceParams,
     Retry, ServerMethod,
 };
-use crate::model::{EmptyResult, Json, Meta, ProtocolVersion, SubscriptionFilter, meta};
+use crate::model::{EmptyResult, Json, Meta, ProtocolVersion, Str, SubscriptionFilter, meta};
 use crate::registry::ResourceMatch;
 use crate::rpc::{Error, Params};
 use crate::server::{Call as Typed, Channel, ClientFeatures, Event, Incoming, Pending, RequestKey, Untyped};
@@ -392,7 +392,13 @@ fn kept_meta(params: &Params<'_>) -> Meta {
             name,
             key::PROTOCOL_VERSION | key::CLIENT_CAPABILITIES | key::LOG_LEVEL | key::PROGRESS_TOKEN
         ) {
-            kept.insert(alloc::borrow::Cow::Owned(name.to_owned()), Json::from(value.to_owned()));
+            // Most requests have this one member: its name costs nothing.
+            let name = if name == key::CLIENT_INFO {
+                Str::Borrowed(key::CLIENT_INFO)
+            } else {
+                name.to_owned().into()
+            };
+            kept.insert(name, Json::from(value.to_owned()));
         }
     }
     kept

@@ -102,8 +102,9 @@ pub(crate) fn ttl_of(task: &str) -> Result<Option<Option<Duration>>, Error> {
 }
 
 impl Call {
+    /// Whether the handler may decide for a task: in 2025-11-25 that is the client's to say.
     pub(crate) fn can_become_task(&self) -> bool {
-        (self.version.has_tasks_extension() && self.features.tasks_extension) || self.version.has_core_tasks()
+        self.version.has_tasks_extension() && self.features.tasks_extension
     }
 
     /// Whom a task belongs to. Without a principal, a task of the extension belongs to whoever knows its

@@ -2,11 +2,21 @@
 //!
 //! The suite judges implementations by what they put on the wire and knows none of them: nothing here uses the
 //! protocol core of this workspace. [`exchange`] and [`pattern`] are the format, [`requirement`] the obligations
-//! that exchanges cite.
+//! that exchanges cite, [`corpus`] the exchanges themselves; [`replay`] plays one of them against a [`subject`],
+//! with [`bind`] making its messages fit the revision and [`invariants`] watching every message.
 
+pub mod bind;
+pub mod cli;
 pub mod corpus;
 pub mod exchange;
+pub mod fixture;
+pub mod invariants;
 pub mod pattern;
+pub mod replay;
+pub mod report;
 pub mod requirement;
 pub mod revision;
+pub mod run;
+pub mod schema;
+pub mod subject;
 mod text;

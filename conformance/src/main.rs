@@ -1,2 +1,7 @@
-//! The command line of the suite.
-fn main() {}
+//! The program `mcp-conformance`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    mcp_conformance::cli::main()
+}

@@ -2,7 +2,7 @@
 //!
 //! Both tables are data (`requirements.tsv`, `cases.tsv`), part of the binary. A requirement has its source in
 //! the specification. A case has none there, but implementations met it; nothing stronger than a warning
-//! follows from it alone, unless its own level says so.
+//! follows from it alone, unless its level says so.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

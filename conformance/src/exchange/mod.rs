@@ -24,3 +24,24 @@ pub struct Exchange {
     /// The further lines, in order.
     pub steps: Vec<Step>,
 }
+
+impl Exchange {
+    /// Every id the head or a step cites, each once, in the order of the file.
+    #[must_use]
+    pub fn cited(&self) -> Vec<&str> {
+        let mut ids: Vec<&str> = self.head.requires.iter().map(String::as_str).collect();
+        collect(&self.steps, &mut ids);
+        let mut seen = std::collections::BTreeSet::new();
+        ids.retain(|id| seen.insert(*id));
+        ids
+    }
+}
+
+fn collect<'e>(steps: &'e [Step], ids: &mut Vec<&'e str>) {
+    for step in steps {
+        ids.extend(step.requires.iter().map(String::as_str));
+        if let Action::Unordered(inner) | Action::During { steps: inner, .. } = &step.action {
+            collect(inner, ids);
+        }
+    }
+}

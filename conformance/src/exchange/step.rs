@@ -89,8 +89,10 @@ pub struct Send {
 pub struct Expect {
     /// What kind of message is wanted.
     pub kind: Kind,
-    /// The pattern for the message without `jsonrpc` and `id`.
+    /// The pattern for the message without `jsonrpc`, and without `id` unless the pattern names it.
     pub pattern: Pattern,
+    /// The pattern for the id, where the exchange writes one.
+    pub id: Option<Pattern>,
     /// For a response: the name of the request; else the latest request without an awaited answer.
     pub of: Option<String>,
     /// For a request of the subject: a name to answer it by.
@@ -294,6 +296,7 @@ impl Send {
 impl Expect {
     fn read(pattern: Value, fields: &mut Fields) -> Result<Self, String> {
         let kind = Kind::of(&pattern)?;
+        let id = pattern.get("id").cloned().map(Pattern::parse).transpose()?;
         let skip = match fields.value("skip") {
             None => Vec::new(),
             Some(Value::Array(items)) => items.into_iter().map(Pattern::parse).collect::<Result<_, _>>()?,
@@ -302,6 +305,7 @@ impl Expect {
         Ok(Self {
             kind,
             pattern: Pattern::parse(pattern)?,
+            id,
             of: fields.string("for")?,
             name: fields.string("as")?,
             within: fields.count("within")?,

@@ -46,6 +46,28 @@ impl Pattern {
     }
 }
 
+impl Pattern {
+    /// Whether the value, or its absence, fits. Values are bound in the scope if so.
+    #[must_use]
+    pub fn fits(&self, value: Option<&Value>, scope: &mut Scope) -> bool {
+        let kept = scope.values.clone();
+        let fits = Matcher { scope, path: String::new() }.at(self, value).is_ok();
+        if !fits {
+            scope.values = kept;
+        }
+        fits
+    }
+
+    /// Whether the pattern is an object that names the member.
+    #[must_use]
+    pub fn names(&self, member: &str) -> bool {
+        match &self.node {
+            Node::Object { members, .. } => members.iter().any(|(name, _)| name == member),
+            _ => false,
+        }
+    }
+}
+
 struct Matcher<'s> {
     scope: &'s mut Scope,
     path: String,

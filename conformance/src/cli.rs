@@ -1,0 +1,269 @@
+//! The command line.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::fixture::{self, Service};
+use crate::report::{self, Terminal};
+use crate::revision::Revision;
+use crate::run::{self, Baseline, Manner, Plan, Selection};
+use crate::schema::Schemas;
+use crate::subject::{Command, Subject};
+use crate::{corpus, requirement};
+
+/// Replays recorded exchanges of the Model Context Protocol against an implementation.
+#[derive(Debug, Parser)]
+#[command(name = "mcp-conformance", version, about)]
+struct Line {
+    #[command(subcommand)]
+    task: Option<Task>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Run the exchanges against a subject; against the built-in fixture if none is named
+    Run(Run),
+    /// Be the fixture server
+    Serve(Serve),
+    /// Be the official suite's client under test
+    Client(Later),
+    /// Connect to a server and do what a plan names
+    Probe(Later),
+    /// Record what passes between a client and a server
+    Record(Later),
+    /// List the exchanges, or the requirements and what checks them
+    List(List),
+    /// Plant each known fault in the fixture and show which exchange catches it
+    Mutants(Later),
+}
+
+#[derive(Debug, Default, Args)]
+struct Run {
+    /// Start a server and speak over its pipes
+    #[arg(long, value_name = "CMD ARGS", group = "target")]
+    stdio: Option<String>,
+    /// Speak to a running server
+    #[arg(long, value_name = "URL", group = "target")]
+    http: Option<String>,
+    /// Start a client that is given the suite's URL
+    #[arg(long, value_name = "CMD ARGS", group = "target")]
+    client: Option<String>,
+    /// Start a client that starts the suite as its stdio server
+    #[arg(long, value_name = "CMD ARGS", group = "target")]
+    client_stdio: Option<String>,
+    /// Only this revision; may be repeated
+    #[arg(long, value_name = "R", value_parser = revision)]
+    revision: Vec<Revision>,
+    /// Only exchanges whose name fits (`*` stands for any run) or that cite this requirement
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+    /// How many subjects at a time
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Write report.json, junit.xml and report.html into this folder
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+    /// Also hold messages against DIR/<revision>/schema.json
+    #[arg(long, value_name = "DIR")]
+    schemas: Option<PathBuf>,
+    /// Known failures: lines `exchange [revision]`, or an earlier report.json
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Warnings are failures
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Debug, Args)]
+struct Serve {
+    /// What the server runs on
+    #[arg(long)]
+    runtime: Runtime,
+    /// Serve over standard input and output
+    #[arg(long, required_unless_present = "http", conflicts_with = "http")]
+    stdio: bool,
+    /// Serve HTTP on this loopback address
+    #[arg(long, value_name = "ADDR")]
+    http: Option<String>,
+    /// Plant this fault
+    #[arg(long, value_name = "NAME")]
+    mutant: Option<String>,
+    /// Worker threads of the runtime
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Further entries in the lists, so that they have pages
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    many: usize,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Runtime {
+    Std,
+    Tokio,
+    Smol,
+}
+
+impl Runtime {
+    const ALL: [Self; 3] = [Self::Std, Self::Tokio, Self::Smol];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Std => "std",
+            Self::Tokio => "tokio",
+            Self::Smol => "smol",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+struct List {
+    /// Every requirement row with the exchanges that check it
+    #[arg(long)]
+    requirements: bool,
+}
+
+/// Whatever a command will take once it is there.
+#[derive(Debug, Args)]
+struct Later {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _arguments: Vec<String>,
+}
+
+/// Does what the command line says. 0: good; 1: a failure; 2: unusable arguments, or a subject that cannot be
+/// started.
+#[must_use]
+pub fn main() -> ExitCode {
+    let done = match Line::parse().task.unwrap_or_else(|| Task::Run(Run::default())) {
+        Task::Run(run) => run.go(),
+        Task::Serve(serve) => fixture::serve(&serve.service()).map(|()| true),
+        Task::List(list) => list.go(),
+        Task::Client(_) => later("client"),
+        Task::Probe(_) => later("probe"),
+        Task::Record(_) => later("record"),
+        Task::Mutants(_) => later("mutants"),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(problem) => {
+            let _ = writeln!(io::stderr(), "mcp-conformance: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+impl Run {
+    fn go(self) -> Result<bool, String> {
+        let subjects = self.subjects()?;
+        let schemas = self.schemas.as_deref().map(Schemas::load).transpose()?;
+        let baseline = self.baseline.as_deref().map(Baseline::load).transpose()?;
+        let selection = Selection::new(self.revision, self.only);
+        let plan = Plan::new(selection, &subjects)?;
+        let mut terminal = Terminal::new(plan.len(), self.strict);
+        let manner = Manner::new(self.jobs, self.strict, baseline.as_ref(), schemas.as_ref());
+        let outcome = run::run(&plan, &manner, |result| terminal.result(result));
+        if let Some(folder) = &self.report {
+            report::write(folder, &plan, &outcome)?;
+        }
+        terminal.finish(&plan, &outcome);
+        Ok(outcome.is_good())
+    }
+
+    fn subjects(&self) -> Result<Vec<Box<dyn Subject>>, String> {
+        for (given, option) in
+            [(&self.http, "--http"), (&self.client, "--client"), (&self.client_stdio, "--client-stdio")]
+        {
+            if given.is_some() {
+                return Err(format!("`{option}`: not in this version yet; use `--stdio`"));
+            }
+        }
+        if let Some(line) = &self.stdio {
+            let command = Command::parse(line).map_err(|problem| format!("`--stdio`: {problem}"))?;
+            return Ok(vec![Box::new(command)]);
+        }
+        let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+        let fixture = |runtime: Runtime| {
+            let words = [&*own.to_string_lossy(), "serve", "--runtime", runtime.as_str(), "--stdio"];
+            Box::new(Command::own(words.map(str::to_owned).to_vec(), runtime.as_str())) as Box<dyn Subject>
+        };
+        Ok(Runtime::ALL.map(fixture).into_iter().collect())
+    }
+}
+
+impl Serve {
+    fn service(self) -> Service {
+        Service {
+            runtime: self.runtime.as_str().to_owned(),
+            http: self.http,
+            mutant: self.mutant,
+            threads: self.threads,
+            many: self.many,
+        }
+    }
+}
+
+impl List {
+    fn go(&self) -> Result<bool, String> {
+        let text = if self.requirements { requirements()? } else { exchanges()? };
+        // A reader such as `head` may have seen enough.
+        let _ = io::stdout().write_all(text.as_bytes());
+        Ok(true)
+    }
+}
+
+fn exchanges() -> Result<String, String> {
+    let mut text = String::new();
+    let mut count = 0;
+    for exchange in corpus::names().filter_map(corpus::load) {
+        let head = exchange.map_err(|error| error.to_string())?.head;
+        let dates: Vec<_> = head.revisions.revisions().map(Revision::as_str).collect();
+        let transports: Vec<_> = head.transports.iter().map(|transport| transport.as_str()).collect();
+        text.push_str(&format!(
+            "{}\t{}\t{}\t{}\t{}\n",
+            head.name,
+            dates.join(","),
+            transports.join(","),
+            head.requires.join(","),
+            head.about
+        ));
+        count += 1;
+    }
+    text.push_str(&format!("{count} exchanges\n"));
+    Ok(text)
+}
+
+fn requirements() -> Result<String, String> {
+    let mut citing: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    for name in corpus::names() {
+        let Some(exchange) = corpus::load(name) else { continue };
+        for id in exchange.map_err(|error| error.to_string())?.cited() {
+            citing.entry(id.to_owned()).or_default().push(name);
+        }
+    }
+    let mut text = String::new();
+    let mut checked = 0;
+    for row in requirement::all() {
+        let exchanges = citing.get(row.id).map(|names| names.join(",")).unwrap_or_default();
+        checked += usize::from(!exchanges.is_empty());
+        let shown = if exchanges.is_empty() { "-" } else { &exchanges };
+        let fields = [row.id, row.scope, row.role, row.word, row.area, row.text, row.source, shown];
+        text.push_str(&fields.join("\t"));
+        text.push('\n');
+    }
+    text.push_str(&format!("{checked} of {} checked by an exchange\n", requirement::all().count()));
+    Ok(text)
+}
+
+fn later(command: &str) -> Result<bool, String> {
+    Err(format!("`{command}`: not in this version yet"))
+}
+
+fn revision(text: &str) -> Result<Revision, String> {
+    let known = || Revision::ALL.map(Revision::as_str).join(", ");
+    Revision::from_date(text).ok_or_else(|| format!("expected one of {}", known()))
+}

@@ -1,0 +1,69 @@
+//! The driver: carries bytes between a replay and a running instance.
+
+use std::time::Duration;
+
+use super::findings::Finding;
+use super::machine::{Next, Replay};
+use super::transcript::Entry;
+use crate::subject::{Connection, Event, Link};
+
+/// After the last step the instance's input ends, and what it still says within this time is looked at, too.
+const SETTLE: Duration = Duration::from_millis(250);
+
+/// Between the end of the output and the end of the instance there is a moment.
+const LAST_BREATH: Duration = Duration::from_millis(200);
+
+/// Plays the exchange on a fresh instance to its end, and ends the instance.
+#[must_use]
+pub fn drive(mut replay: Replay<'_>, link: Link) -> (Vec<Finding>, Vec<Entry>) {
+    let mut connection = Connection::open(link);
+    let mut open = true;
+    loop {
+        match replay.next(connection.now()) {
+            Next::Write(pieces) => connection.write(pieces),
+            Next::CloseInput => connection.close_input(),
+            Next::Wait { until, exit } => {
+                let event = connection.wait(until, exit);
+                open &= take(&mut replay, &mut connection, event);
+            }
+            Next::Finished => break,
+        }
+    }
+    if open && !replay.has_failed() {
+        connection.close_input();
+        let until = connection.now() + SETTLE;
+        while open && connection.now() < until {
+            let event = connection.wait(until, false);
+            open = take(&mut replay, &mut connection, event);
+        }
+    }
+    // What the instance had to say for itself, where that may explain a failure.
+    if replay.has_failed() {
+        let until = connection.now() + Duration::from_millis(20);
+        while let Some(event) = connection.wait(until, false) {
+            if let Event::Diagnostic(text) = event {
+                replay.diagnostic(&text, connection.now());
+            }
+        }
+    }
+    replay.into_parts()
+}
+
+/// Whether the output is still open.
+fn take(replay: &mut Replay<'_>, connection: &mut Connection, event: Option<Event>) -> bool {
+    let now = connection.now();
+    match event {
+        Some(Event::Line(line)) => replay.received(&line, now),
+        Some(Event::Diagnostic(text)) => replay.diagnostic(&text, now),
+        Some(Event::Exit(exit)) => replay.exited(exit, now),
+        Some(Event::End) => {
+            if let Some(exit) = connection.exit_within(LAST_BREATH) {
+                replay.exited(exit, now);
+            }
+            replay.ended("the output ended", now);
+            return false;
+        }
+        None => {}
+    }
+    true
+}

@@ -1,0 +1,111 @@
+//! What a replay found, and what follows from it.
+
+use crate::exchange::{Head, Step};
+use crate::invariants::Breach;
+use crate::requirement::{self, Level};
+use crate::revision::Revision;
+
+/// One difference between what happened and what the exchange or an invariant asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// What it counts as.
+    pub level: Level,
+    /// The obligations it breaks.
+    pub requires: Vec<String>,
+    /// The line of the exchange; `None` before the first step.
+    pub line: Option<usize>,
+    /// The name of the invariant, if it is one.
+    pub rule: Option<&'static str>,
+    /// What was expected, with the place in the message.
+    pub expected: String,
+    /// What came.
+    pub got: String,
+}
+
+/// The verdict on one exchange in one cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(clippy::exhaustive_enums, reason = "these four are the outcomes of the report format")]
+pub enum Verdict {
+    /// Everything fits.
+    Passed,
+    /// Only breaches of a SHOULD.
+    Warning,
+    /// A breach of a MUST.
+    Failed,
+    /// The subject lacks what the exchange needs.
+    Skipped,
+}
+
+impl Verdict {
+    /// The word of the report format.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Warning => "warning",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+
+    /// What follows from the findings.
+    #[must_use]
+    pub fn of(findings: &[Finding]) -> Self {
+        match findings.iter().map(|finding| finding.level).max() {
+            None => Self::Passed,
+            Some(Level::Should) => Self::Warning,
+            Some(Level::Must) => Self::Failed,
+        }
+    }
+}
+
+/// How a step was not met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Something came, and it differs.
+    Differs,
+    /// Nothing came, the subject ended, or something came that nobody waited for.
+    Broken,
+}
+
+/// The level of a step's failure.
+///
+/// What the step or the head writes decides first. Else a difference counts as what is cited, while silence
+/// and noise break the exchange as such.
+pub(super) fn level(head: &Head, step: Option<&Step>, revision: Revision, failure: Failure) -> Level {
+    let written = step.and_then(|step| step.level).or(head.level);
+    match failure {
+        Failure::Broken => written.unwrap_or(Level::Must),
+        Failure::Differs => {
+            let cited = requirement::strongest(requires(head, step).iter().map(String::as_str), revision);
+            cited.unwrap_or(Level::Should).min(written.unwrap_or(Level::Must))
+        }
+    }
+}
+
+fn requires<'e>(head: &'e Head, step: Option<&'e Step>) -> &'e [String] {
+    step.map(|step| step.requires.as_slice()).filter(|ids| !ids.is_empty()).unwrap_or(&head.requires)
+}
+
+/// The cited obligations that bind the revision; all of them if none does.
+pub(super) fn cited(head: &Head, step: Option<&Step>, revision: Revision) -> Vec<String> {
+    let ids = requires(head, step);
+    let binds = |id: &&String| requirement::by_id(id).is_some_and(|row| row.applies(revision));
+    let binding: Vec<_> = ids.iter().filter(binds).cloned().collect();
+    if binding.is_empty() { ids.to_vec() } else { binding }
+}
+
+impl Finding {
+    pub(super) fn of_breach(breach: Breach, line: Option<usize>) -> Self {
+        let at = if breach.at.is_empty() { String::new() } else { format!("{}: ", breach.at) };
+        Self {
+            level: breach.level,
+            requires: breach.requires.iter().map(|id| (*id).to_owned()).collect(),
+            line,
+            rule: Some(breach.rule),
+            expected: format!("{at}{}", breach.expected),
+            got: breach.got,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The report on the terminal: one line a failure, a table, the counts.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{breaks, in_row, rows};
+use crate::replay::{Finding, Verdict};
+use crate::requirement::Level;
+use crate::run::{CellResult, Outcome, Plan, Totals};
+
+/// Tells results as they come: with a bar where a person looks, as plain lines elsewhere.
+#[derive(Debug)]
+pub struct Terminal {
+    bar: Option<ProgressBar>,
+    color: bool,
+    /// Warnings by what they say, told at the end: many exchanges can meet the same one.
+    warnings: BTreeMap<String, (String, usize)>,
+    strict: bool,
+}
+
+impl Terminal {
+    /// A report on standard output for this many cells.
+    #[must_use]
+    pub fn new(cells: usize, strict: bool) -> Self {
+        let person = io::stdout().is_terminal() && io::stderr().is_terminal();
+        let bar = person.then(|| {
+            let bar = ProgressBar::new(cells as u64);
+            let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        let color = person && std::env::var_os("NO_COLOR").is_none();
+        Self { bar, color, warnings: BTreeMap::new(), strict }
+    }
+
+    /// Tells one result.
+    pub fn result(&mut self, result: &CellResult) {
+        if let Some(bar) = &self.bar {
+            bar.inc(1);
+            bar.set_message(format!("{} {}", result.exchange, result.revision));
+        }
+        for finding in &result.findings {
+            if finding.level == Level::Must || self.strict {
+                let word = if result.known { "known" } else { "FAIL" };
+                let line = line(word, result, finding);
+                self.print(&if self.color { format!("\x1b[31m{line}\x1b[0m") } else { line });
+            } else {
+                let key = format!(
+                    "{} {} {}",
+                    finding.requires.join(" "),
+                    finding.expected,
+                    finding.rule.unwrap_or("")
+                );
+                let warning = self.warnings.entry(key).or_insert_with(|| (line("warn", result, finding), 0));
+                warning.1 += 1;
+            }
+        }
+    }
+
+    /// Tells the end: warnings, stale entries of the baseline, the table, the counts.
+    pub fn finish(self, plan: &Plan<'_>, outcome: &Outcome) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+        for (line, times) in self.warnings.values() {
+            let further = if *times > 1 { format!(" (and {} times more)", times - 1) } else { String::new() };
+            self.print(&format!("{line}{further}"));
+        }
+        for entry in &outcome.stale {
+            self.print(&format!("FAIL  the baseline lists `{entry}`, which does not fail any more"));
+        }
+        self.print("");
+        for line in table(plan, outcome) {
+            self.print(&line);
+        }
+        self.print("");
+        let totals = outcome.totals();
+        if totals.warnings > 0 {
+            self.print(&format!("{} with warnings only", totals.warnings));
+        }
+        if totals.known > 0 {
+            self.print(&format!("{} known failures of the baseline", totals.known));
+        }
+        self.print(&format!(
+            "{} passed, {} failed, {} skipped",
+            totals.passed, totals.failed, totals.skipped
+        ));
+    }
+
+    fn print(&self, line: &str) {
+        match &self.bar {
+            Some(bar) if !bar.is_finished() => bar.println(line),
+            // A reader that has gone away is no failure of the run.
+            _ => drop(writeln!(io::stdout(), "{line}")),
+        }
+    }
+}
+
+fn line(word: &str, result: &CellResult, finding: &Finding) -> String {
+    let place = finding.line.map_or_else(String::new, |line| format!(" line {line}"));
+    let runtime = if result.runtime == "-" { String::new() } else { format!(" {}", result.runtime) };
+    let text = format!(
+        "{word:<5} {} {} {}{runtime}{place}: expected {}, got {} [{}]",
+        result.exchange,
+        result.revision,
+        result.transport.as_str(),
+        finding.expected,
+        finding.got,
+        breaks(finding)
+    );
+    text.replace('\n', " | ")
+}
+
+/// Runtime and transport down, revisions across, `passed/failed/skipped` in the cells.
+fn table(plan: &Plan<'_>, outcome: &Outcome) -> Vec<String> {
+    let revisions = plan.revisions();
+    let mut lines = vec![vec!["runtime".to_owned(), "transport".to_owned()]];
+    lines[0].extend(revisions.iter().map(ToString::to_string));
+    for row in rows(outcome) {
+        let mut line = vec![row.0.clone(), row.1.to_owned()];
+        for revision in &revisions {
+            let cells =
+                outcome.results.iter().filter(|result| in_row(result, &row) && result.revision == *revision);
+            line.push(cell(Totals::of(cells)));
+        }
+        lines.push(line);
+    }
+    let columns = lines.iter().map(Vec::len).max().unwrap_or_default();
+    let width =
+        |column: usize| lines.iter().filter_map(|line| line.get(column)).map(String::len).max().unwrap_or(0);
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    let mut text: Vec<_> = lines
+        .iter()
+        .map(|line| {
+            let cells: Vec<_> =
+                line.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            cells.join("  ").trim_end().to_owned()
+        })
+        .collect();
+    text.push("(passed/failed/skipped; +w: with warnings only)".to_owned());
+    text
+}
+
+fn cell(totals: Totals) -> String {
+    let warnings = if totals.warnings > 0 { format!(" +{}w", totals.warnings) } else { String::new() };
+    format!("{}/{}/{}{warnings}", totals.passed, totals.failed + totals.known, totals.skipped)
+}
+
+/// The worst verdict among results, for a summary cell.
+pub(super) fn worst<'r>(results: impl Iterator<Item = &'r CellResult>) -> Option<Verdict> {
+    let rank = |verdict: &Verdict| match verdict {
+        Verdict::Skipped => 0,
+        Verdict::Passed => 1,
+        Verdict::Warning => 2,
+        Verdict::Failed => 3,
+    };
+    results.map(|result| result.verdict).max_by_key(rank)
+}

@@ -1,0 +1,201 @@
+//! Which exchanges meet which subjects under which revisions.
+
+use std::io;
+use std::thread;
+
+use crate::corpus;
+use crate::exchange::{Exchange, Side, Transport};
+use crate::revision::Revision;
+use crate::subject::{Declared, Subject};
+use crate::text::glob;
+
+/// What the user asked for.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Selection {
+    /// The revisions; all that the subject serves if empty.
+    pub revisions: Vec<Revision>,
+    /// A pattern for names, or a requirement id.
+    pub only: Option<String>,
+}
+
+impl Selection {
+    /// What the user asked for.
+    #[must_use]
+    pub const fn new(revisions: Vec<Revision>, only: Option<String>) -> Self {
+        Self { revisions, only }
+    }
+}
+
+/// The cells to play.
+#[derive(Debug)]
+pub struct Plan<'s> {
+    pub(super) exchanges: Vec<(&'static str, Exchange)>,
+    pub(super) subjects: &'s [Box<dyn Subject>],
+    /// What each subject declares, by revision.
+    pub(super) declared: Vec<Vec<(Revision, Declared)>>,
+    pub(super) cells: Vec<Cell>,
+    selection: Selection,
+}
+
+/// One exchange against one subject under one revision.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cell {
+    pub(super) exchange: usize,
+    pub(super) subject: usize,
+    /// The place in what the subject declares.
+    pub(super) declared: usize,
+}
+
+impl<'s> Plan<'s> {
+    /// Reads the exchanges, asks the subjects what they offer, and lays out the cells.
+    ///
+    /// # Errors
+    ///
+    /// A subject cannot be started or speaks none of the revisions, or nothing is selected.
+    pub fn new(selection: Selection, subjects: &'s [Box<dyn Subject>]) -> Result<Self, String> {
+        let exchanges = exchanges(selection.only.as_deref())?;
+        let wanted: &[Revision] =
+            if selection.revisions.is_empty() { &Revision::ALL } else { &selection.revisions };
+        let mut declared = Vec::new();
+        for subject in subjects {
+            declared.push(ask(subject.as_ref(), wanted)?);
+        }
+        let mut plan = Self { exchanges, subjects, declared, cells: Vec::new(), selection };
+        plan.lay_out();
+        if plan.cells.is_empty() {
+            return Err("no exchange fits this selection".to_owned());
+        }
+        Ok(plan)
+    }
+
+    /// How many cells there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether there is no cell; a plan that could be made has some.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// The revisions of the cells, oldest first.
+    #[must_use]
+    pub fn revisions(&self) -> Vec<Revision> {
+        let mut revisions: Vec<_> = self.declared.iter().flatten().map(|(revision, _)| *revision).collect();
+        revisions.sort();
+        revisions.dedup();
+        revisions
+    }
+
+    /// The exchange with this name.
+    #[must_use]
+    pub fn exchange(&self, name: &str) -> Option<&Exchange> {
+        self.exchanges.iter().find(|(known, _)| *known == name).map(|(_, exchange)| exchange)
+    }
+
+    /// The name of each subject, and how it calls itself.
+    #[must_use]
+    pub fn subjects(&self) -> Vec<(String, String, Option<String>)> {
+        let identity =
+            |index: usize| self.declared[index].iter().find_map(|(_, declared)| declared.identity.clone());
+        let named = self.subjects.iter().enumerate();
+        named
+            .map(|(index, subject)| (subject.name(), subject.runtime().to_owned(), identity(index)))
+            .collect()
+    }
+
+    /// Why the cell is skipped, if it is. A revision that the user named is not skipped.
+    pub(super) fn skip(&self, cell: Cell) -> Option<String> {
+        let (revision, declared) = &self.declared[cell.subject][cell.declared];
+        if let Some(refusal) = &declared.refusal {
+            let named = self.selection.revisions.contains(revision);
+            return (!named).then(|| format!("revision {revision} ({refusal})"));
+        }
+        declared.lacks(&self.exchanges[cell.exchange].1.head.needs)
+    }
+
+    fn lay_out(&mut self) {
+        for (subject, declared) in self.declared.iter().enumerate() {
+            for (exchange, (_, parsed)) in self.exchanges.iter().enumerate() {
+                for (place, (revision, _)) in declared.iter().enumerate() {
+                    if parsed.head.revisions.contains(*revision) {
+                        self.cells.push(Cell { exchange, subject, declared: place });
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The exchanges for servers over stdio that fit the pattern.
+fn exchanges(only: Option<&str>) -> Result<Vec<(&'static str, Exchange)>, String> {
+    let mut selected = Vec::new();
+    for name in corpus::names() {
+        let Some(parsed) = corpus::load(name) else { continue };
+        let exchange = parsed.map_err(|error| error.to_string())?;
+        let head = &exchange.head;
+        let here = head.side == Side::Server && head.transports.contains(&Transport::Stdio);
+        if here && only.is_none_or(|pattern| fits(pattern, name, &head.requires)) {
+            selected.push((name, exchange));
+        }
+    }
+    if selected.is_empty() {
+        let pattern = only.unwrap_or_default();
+        return Err(format!("`--only {pattern}`: no exchange has such a name or cites such a requirement"));
+    }
+    Ok(selected)
+}
+
+/// A name, a pattern with `*`, the beginning of a name, or a requirement id.
+fn fits(pattern: &str, name: &str, requires: &[String]) -> bool {
+    glob(pattern, name)
+        || (!pattern.contains('*') && name.starts_with(pattern))
+        || requires.iter().any(|id| id == pattern)
+}
+
+fn ask(subject: &dyn Subject, revisions: &[Revision]) -> Result<Vec<(Revision, Declared)>, String> {
+    let cannot = |problem: &str| format!("cannot start `{}`: {}", subject.name(), problem.trim_end());
+    let mut answers: Vec<(Revision, Declared)> = Vec::new();
+    let asked: Vec<io::Result<Declared>> = thread::scope(|scope| {
+        let ask = |revision: &Revision| {
+            let revision = *revision;
+            scope.spawn(move || Declared::ask(subject, revision))
+        };
+        let asking: Vec<_> = revisions.iter().map(ask).collect();
+        let lost = || io::Error::other("the thread that asked has panicked");
+        asking.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(lost()))).collect()
+    });
+    for (revision, declared) in revisions.iter().zip(asked) {
+        answers.push((*revision, declared.map_err(|error| cannot(&error.to_string()))?));
+    }
+    if answers.iter().all(|(_, declared)| !declared.answered) {
+        let reason = answers.iter().find_map(|(_, declared)| declared.refusal.clone()).unwrap_or_default();
+        return Err(cannot(&reason));
+    }
+    if answers.iter().all(|(_, declared)| declared.refusal.is_some()) {
+        let reasons: Vec<_> = answers
+            .iter()
+            .map(|(revision, declared)| {
+                format!("{revision}: {}", declared.refusal.as_deref().unwrap_or_default())
+            })
+            .collect();
+        return Err(format!("`{}` serves none of the revisions\n{}", subject.name(), reasons.join("\n")));
+    }
+    Ok(answers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_selection_is_a_name_a_pattern_or_a_requirement() {
+        let requires = ["S-TOOL-06".to_owned()];
+        let fits = |pattern| fits(pattern, "tools/list", &requires);
+        assert!(fits("tools/list") && fits("tools/") && fits("*/list") && fits("S-TOOL-06"));
+        assert!(!fits("list") && !fits("prompts/*") && !fits("S-TOOL-0"));
+    }
+}

@@ -1,0 +1,213 @@
+//! Playing the cells of a plan, several at a time, with the results in the order of the plan.
+
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::plan::Cell;
+use super::{Baseline, CellResult, Plan};
+use crate::exchange::Transport;
+use crate::replay::{Finding, Replay, Verdict, drive};
+use crate::requirement::Level;
+use crate::revision::Revision;
+use crate::schema::Schemas;
+
+/// What came out of a run.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// One result a cell, in the order of the plan.
+    pub results: Vec<CellResult>,
+    /// Entries of the baseline that no longer fail.
+    pub stale: Vec<String>,
+}
+
+/// The counts of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Cells that passed without a warning.
+    pub passed: usize,
+    /// Cells that failed and that no baseline knows.
+    pub failed: usize,
+    /// Cells that were skipped.
+    pub skipped: usize,
+    /// Cells with warnings only.
+    pub warnings: usize,
+    /// Failures that the baseline knows.
+    pub known: usize,
+}
+
+impl Outcome {
+    /// The counts.
+    #[must_use]
+    pub fn totals(&self) -> Totals {
+        Totals::of(&self.results)
+    }
+
+    /// Whether the run is good: something ran, nothing failed, no baseline entry is stale.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        let totals = self.totals();
+        let ran = totals.passed + totals.warnings + totals.known > 0;
+        ran && totals.failed == 0 && self.stale.is_empty()
+    }
+}
+
+impl Totals {
+    /// Counts results.
+    #[must_use]
+    pub fn of<'r>(results: impl IntoIterator<Item = &'r CellResult>) -> Self {
+        let mut totals = Self::default();
+        for result in results {
+            match result.verdict {
+                Verdict::Passed => totals.passed += 1,
+                Verdict::Warning => totals.warnings += 1,
+                Verdict::Skipped => totals.skipped += 1,
+                Verdict::Failed if result.known => totals.known += 1,
+                Verdict::Failed => totals.failed += 1,
+            }
+        }
+        totals
+    }
+}
+
+/// How cells are played.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Manner<'m> {
+    /// How many at a time; as fits the machine if `None`.
+    pub jobs: Option<NonZeroUsize>,
+    /// Whether a warning is a failure.
+    pub strict: bool,
+    /// The known failures.
+    pub baseline: Option<&'m Baseline>,
+    /// The official schemas.
+    pub schemas: Option<&'m Schemas>,
+}
+
+impl<'m> Manner<'m> {
+    /// How cells are played.
+    #[must_use]
+    pub const fn new(
+        jobs: Option<NonZeroUsize>,
+        strict: bool,
+        baseline: Option<&'m Baseline>,
+        schemas: Option<&'m Schemas>,
+    ) -> Self {
+        Self { jobs, strict, baseline, schemas }
+    }
+}
+
+/// Plays every cell. `tell` is called for each result, in the order of the plan, as soon as it is its turn.
+pub fn run(plan: &Plan<'_>, manner: &Manner<'_>, mut tell: impl FnMut(&CellResult)) -> Outcome {
+    // Most of the time goes by waiting for the subject.
+    let fitting = || thread::available_parallelism().map_or(2, NonZeroUsize::get) * 2;
+    let jobs = manner.jobs.map_or_else(fitting, NonZeroUsize::get).min(plan.cells.len());
+    let next = AtomicUsize::new(0);
+    let mut results: Vec<Option<CellResult>> = plan.cells.iter().map(|_| None).collect();
+    thread::scope(|scope| {
+        let (done, finished) = mpsc::channel();
+        for _ in 0..jobs {
+            let done = done.clone();
+            let next = &next;
+            scope.spawn(move || {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(cell) = plan.cells.get(index) else { return };
+                    if done.send((index, play(plan, *cell, manner))).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(done);
+        let mut told = 0;
+        for (index, result) in finished {
+            results[index] = Some(result);
+            while let Some(Some(result)) = results.get(told) {
+                tell(result);
+                told += 1;
+            }
+        }
+    });
+    let results: Vec<_> = results.into_iter().flatten().collect();
+    let stale = manner.baseline.map(|baseline| stale(baseline, &results)).unwrap_or_default();
+    Outcome { results, stale }
+}
+
+fn play(plan: &Plan<'_>, cell: Cell, manner: &Manner<'_>) -> CellResult {
+    let (name, exchange) = &plan.exchanges[cell.exchange];
+    let subject = &plan.subjects[cell.subject];
+    let (revision, ref declared) = plan.declared[cell.subject][cell.declared];
+    // The start that was seen, with room for a machine that has more to do now.
+    let startup = (declared.startup * 5 + Duration::from_secs(5)).min(Duration::from_secs(120));
+    let started = Instant::now();
+    let mut result = CellResult {
+        exchange: name,
+        revision,
+        transport: Transport::Stdio,
+        runtime: subject.runtime().to_owned(),
+        verdict: Verdict::Skipped,
+        known: false,
+        findings: Vec::new(),
+        reason: plan.skip(cell),
+        requires: exchange.head.requires.clone(),
+        transcript: Vec::new(),
+        elapsed: started.elapsed(),
+    };
+    if result.reason.is_some() {
+        return result;
+    }
+    let played = Replay::new(exchange, revision, Transport::Stdio, manner.schemas).and_then(|replay| {
+        Ok(drive(replay.with_startup(startup), subject.start().map_err(|error| error.to_string())?))
+    });
+    match played {
+        Ok((findings, transcript)) => {
+            result.findings = findings;
+            result.findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+            if !result.findings.is_empty() {
+                result.transcript = transcript;
+            }
+        }
+        Err(problem) => result.findings.push(Finding::unplayable(problem)),
+    }
+    result.verdict = match Verdict::of(&result.findings) {
+        Verdict::Warning if manner.strict => Verdict::Failed,
+        verdict => verdict,
+    };
+    let failed = result.verdict == Verdict::Failed;
+    result.known = failed && manner.baseline.is_some_and(|baseline| baseline.knows(name, revision));
+    result.elapsed = started.elapsed();
+    result
+}
+
+fn stale(baseline: &Baseline, results: &[CellResult]) -> Vec<String> {
+    let cells = |wanted: fn(&CellResult) -> bool| -> Vec<(&'static str, Revision)> {
+        results
+            .iter()
+            .filter(|result| wanted(result))
+            .map(|result| (result.exchange, result.revision))
+            .collect()
+    };
+    let failed = cells(|result| result.verdict == Verdict::Failed);
+    let ran = cells(|result| result.verdict != Verdict::Skipped);
+    baseline.stale(&failed, &ran)
+}
+
+impl Finding {
+    /// The exchange could not be played at all.
+    fn unplayable(problem: String) -> Self {
+        let expected = "an instance of the subject that speaks".to_owned();
+        Self {
+            level: Level::Must,
+            requires: Vec::new(),
+            line: None,
+            rule: Some("start"),
+            expected,
+            got: problem,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What a subject says it offers, asked once a revision: the base for skipping what it does not.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{Connection, Event, Subject};
+use crate::bind::Binder;
+use crate::exchange::Needs;
+use crate::revision::Revision;
+use crate::text::{printable, shorten};
+
+/// A subject that takes longer to its first answer than this is not there.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A list of more pages is not read to its end.
+const PAGES: usize = 100;
+
+/// What a subject offers under one revision.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Declared {
+    /// Why the subject does not serve the revision; `None` if it does.
+    pub refusal: Option<String>,
+    /// Whether the subject gave any answer at all.
+    pub answered: bool,
+    /// How long the first answer took.
+    pub startup: Duration,
+    /// The declared server capabilities.
+    pub capabilities: Value,
+    /// The name and version it goes by, where it says so.
+    pub identity: Option<String>,
+    tools: BTreeSet<String>,
+    prompts: BTreeSet<String>,
+    resources: BTreeSet<String>,
+    templates: BTreeSet<String>,
+}
+
+impl Declared {
+    /// Asks an instance of the subject.
+    ///
+    /// # Errors
+    ///
+    /// The subject cannot be started.
+    pub fn ask(subject: &dyn Subject, revision: Revision) -> io::Result<Self> {
+        let capabilities = if revision.is_modern() {
+            json!({"roots": {}, "sampling": {}, "elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}})
+        } else {
+            json!({"roots": {"listChanged": true}, "sampling": {}, "elicitation": {}})
+        };
+        let binder = Binder::new(revision, &capabilities).map_err(io::Error::other)?;
+        let mut asker =
+            Asker { connection: Connection::open(subject.start()?), binder, revision, said: String::new() };
+        let mut declared = Self::default();
+        let opened = asker.open();
+        declared.startup = asker.connection.now();
+        match opened {
+            Ok(result) => {
+                declared.answered = true;
+                declared.capabilities = result.get("capabilities").cloned().unwrap_or_default();
+                let info = result.get("serverInfo");
+                let info = info.or_else(|| result.pointer("/_meta/io.modelcontextprotocol~1serverInfo"));
+                declared.identity = info.and_then(identity);
+                declared.read_lists(&mut asker);
+            }
+            Err(Refusal { answered, reason }) => {
+                declared.answered = answered;
+                declared.refusal = Some(reason);
+            }
+        }
+        Ok(declared)
+    }
+
+    /// What is needed and not there, in words; `None` if all is there.
+    #[must_use]
+    pub fn lacks(&self, needs: &Needs) -> Option<String> {
+        let declares = |path: &str| crate::invariants::declares(&self.capabilities, path);
+        let mut missing: Vec<String> = Vec::new();
+        missing.extend(
+            needs.capabilities.iter().filter(|path| !declares(path)).map(|path| format!("capability {path}")),
+        );
+        let extensions = self.capabilities.get("extensions");
+        let undeclared = |id: &&String| extensions.is_none_or(|all| all.get(id.as_str()).is_none());
+        missing.extend(needs.extensions.iter().filter(undeclared).map(|id| format!("extension {id}")));
+        for (kind, wanted, there) in [
+            ("tool", &needs.tools, &self.tools),
+            ("prompt", &needs.prompts, &self.prompts),
+            ("resource", &needs.resources, &self.resources),
+            ("template", &needs.templates, &self.templates),
+        ] {
+            missing.extend(
+                wanted.iter().filter(|name| !there.contains(*name)).map(|name| format!("{kind} {name}")),
+            );
+        }
+        (!missing.is_empty()).then(|| missing.join(", "))
+    }
+
+    fn read_lists(&mut self, asker: &mut Asker) {
+        let has = |path: &str| self.capabilities.get(path).is_some();
+        let (tools, prompts, resources) = (has("tools"), has("prompts"), has("resources"));
+        if tools {
+            self.tools = asker.list("tools/list", "tools", "name");
+        }
+        if prompts {
+            self.prompts = asker.list("prompts/list", "prompts", "name");
+        }
+        if resources {
+            self.resources = asker.list("resources/list", "resources", "uri");
+            self.templates = asker.list("resources/templates/list", "resourceTemplates", "uriTemplate");
+        }
+    }
+}
+
+/// Why there is no result.
+struct Refusal {
+    answered: bool,
+    reason: String,
+}
+
+struct Asker {
+    connection: Connection,
+    binder: Binder,
+    revision: Revision,
+    /// Standard error so far, for the case that nothing else comes.
+    said: String,
+}
+
+impl Asker {
+    /// The opening result: that of the handshake, or of discovery.
+    fn open(&mut self) -> Result<Value, Refusal> {
+        let refuse = |reason: String| Refusal { answered: true, reason };
+        if self.revision.is_modern() {
+            let result = self.call("server/discover", json!({}))?;
+            let served = result.get("supportedVersions").and_then(Value::as_array);
+            let serves =
+                served.is_some_and(|all| all.iter().any(|version| version == self.revision.as_str()));
+            let got = || shorten(&result.get("supportedVersions").unwrap_or(&Value::Null).to_string(), 100);
+            return if serves { Ok(result) } else { Err(refuse(format!("it serves {}", got()))) };
+        }
+        let [initialize, initialized] = self.binder.handshake();
+        let result = self.request(&initialize)?;
+        let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or("no version");
+        if version != self.revision.as_str() {
+            return Err(refuse(format!("it answers with {version}")));
+        }
+        self.write(&initialized);
+        Ok(result)
+    }
+
+    fn list(&mut self, method: &str, member: &str, key: &str) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        let mut params = json!({});
+        for _ in 0..PAGES {
+            let Ok(page) = self.call(method, params) else { break };
+            let items = page.get(member).and_then(Value::as_array).into_iter().flatten();
+            names.extend(items.filter_map(|item| item.get(key)?.as_str().map(str::to_owned)));
+            match page.get("nextCursor").and_then(Value::as_str) {
+                Some(cursor) => params = json!({"cursor": cursor}),
+                None => break,
+            }
+        }
+        names
+    }
+
+    fn call(&mut self, method: &str, params: Value) -> Result<Value, Refusal> {
+        let request = self.binder.request(method, params);
+        self.request(&request)
+    }
+
+    fn request(&mut self, request: &Value) -> Result<Value, Refusal> {
+        self.write(request);
+        let until = self.connection.now() + PATIENCE;
+        let silent = |reason: String| Refusal { answered: false, reason };
+        while self.connection.now() < until {
+            match self.connection.wait(until, false) {
+                Some(Event::Line(line)) => {
+                    let Ok(message) = serde_json::from_slice::<Value>(&line) else {
+                        self.said.push_str(&format!("{}\n", printable(&line)));
+                        continue;
+                    };
+                    if message.get("method").is_some_and(|method| method == "ping") {
+                        let id = message.get("id").cloned().unwrap_or_default();
+                        self.write(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+                    } else if message.get("method").is_none() && message.get("id") == request.get("id") {
+                        return match (message.get("result"), message.get("error")) {
+                            (Some(result), None) => Ok(result.clone()),
+                            (_, error) => {
+                                let error = error.unwrap_or(&Value::Null).to_string();
+                                Err(Refusal {
+                                    answered: true,
+                                    reason: format!("it answers {}", shorten(&error, 200)),
+                                })
+                            }
+                        };
+                    }
+                }
+                Some(Event::Diagnostic(text)) if self.said.len() < 2_000 => {
+                    self.said.push_str(&format!("{text}\n"))
+                }
+                Some(Event::End) => {
+                    let exit = self.connection.exit_within(Duration::from_millis(200));
+                    let exit = exit.map_or_else(|| "its output ended".to_owned(), |exit| exit.text);
+                    return Err(silent(format!("{exit}\n{}", self.said.trim_end())));
+                }
+                _ => {}
+            }
+        }
+        Err(silent(format!("no answer within {} s\n{}", PATIENCE.as_secs(), self.said.trim_end())))
+    }
+
+    fn write(&self, message: &Value) {
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(b'\n');
+        self.connection.write(vec![bytes]);
+    }
+}
+
+fn identity(info: &Value) -> Option<String> {
+    let name = info.get("name")?.as_str()?;
+    let version = info.get("version").and_then(Value::as_str).unwrap_or_default();
+    Some(format!("{name} {version}").trim_end().to_owned())
+}

@@ -146,6 +146,7 @@ impl fmt::Display for Pattern {
                     write!(f, "{comma}{}:{pattern}", Value::from(name.as_str()))?;
                 }
                 match rest {
+                    Some(_) if members.is_empty() => f.write_str("…}"),
                     Some(_) => f.write_str(",…}"),
                     None => f.write_str("}"),
                 }
@@ -153,7 +154,11 @@ impl fmt::Display for Pattern {
             Node::Array { items, rest } => {
                 f.write_str("[")?;
                 list(f, items, ",")?;
-                f.write_str(if rest.is_some() { ",…]" } else { "]" })
+                f.write_str(match rest {
+                    Some(_) if items.is_empty() => "…]",
+                    Some(_) => ",…]",
+                    None => "]",
+                })
             }
             Node::Any => f.write_str("any value"),
             Node::Type(types) => {

@@ -47,12 +47,9 @@ impl Terminal {
                 let line = line(word, result, finding);
                 self.print(&if self.color { format!("\x1b[31m{line}\x1b[0m") } else { line });
             } else {
-                let key = format!(
-                    "{} {} {}",
-                    finding.requires.join(" "),
-                    finding.expected,
-                    finding.rule.unwrap_or("")
-                );
+                // An invariant says the same wherever it is broken.
+                let what = finding.rule.unwrap_or(&finding.expected);
+                let key = format!("{} {what}", finding.requires.join(" "));
                 let warning = self.warnings.entry(key).or_insert_with(|| (line("warn", result, finding), 0));
                 warning.1 += 1;
             }

@@ -168,7 +168,9 @@ fn difference(page: &mut String, finding: &Finding) {
 
 /// The suite on the left, the subject on the right, time downwards.
 fn timeline(page: &mut String, result: &CellResult) {
-    page.push_str("<div class=\"timeline\"><div class=\"sides\"><span>suite</span><span>subject</span></div>");
+    page.push_str(
+        "<div class=\"timeline\"><div class=\"sides\"><span>suite</span><span>subject</span></div>",
+    );
     let broken: Vec<Option<usize>> = result.findings.iter().map(|finding| finding.line).collect();
     for entry in &result.transcript {
         let class = match entry.direction {

@@ -127,7 +127,7 @@ fn join<T>(out: &mut String, separator: char, items: &[T], mut write: impl FnMut
 }
 
 /// As many characters as the modifier says. An encoded character is one, however many bytes it has.
-fn prefix<'t>(text: &'t str, modifier: Modifier, allow: Allow) -> &'t str {
+fn prefix(text: &str, modifier: Modifier, allow: Allow) -> &str {
     let Modifier::Prefix(length) = modifier else { return text };
     let mut end = 0;
     for _ in 0..length {

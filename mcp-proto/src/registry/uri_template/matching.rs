@@ -50,13 +50,13 @@ impl UriTemplate {
     ///   `{#a}`. A value may be empty. A variable whose operator did not occur has no value.
     /// - Variables of `{?a,b}`, `{&a,b}` and `{;a,b}` may come in any order, each once. A name that the
     ///   template does not know is no match, unless a variable with `*` is there to take it.
-    /// - Every URI that [`expand`](Self::expand) makes is matched, and expanding the captured values makes
-    ///   it again. (Names that occur twice are only checked to agree.)
+    /// - Every URI that [`expand`](Self::expand) makes of texts and lists is matched, and expanding the
+    ///   captured values makes it again. (Names that occur twice are only checked to agree.)
     ///
     /// Where several sets of values fit, first those are looked for that `expand` would have written so,
     /// with every reserved character encoded; then, since people write URIs by hand, any that fit.
-    /// Among them, those that leave out the fewest variables; among them, each variable in turn takes as
-    /// much as it can. So `{name}{.extension}` on `a.b.c` is `a.b` and `c`.
+    /// Among them, those that leave out the least (a set of names counts as one); among them, each
+    /// variable in turn takes as much as it can. So `{name}{.extension}` on `a.b.c` is `a.b` and `c`.
     #[must_use]
     pub fn matches(&self, uri: &str) -> Option<Captures<'_>> {
         if uri.len() > MAX_URI || !self.may_match(uri) {
@@ -527,8 +527,10 @@ impl<'t> Walk<'t, '_> {
                     self.captures.insert(Captured::new(set.variables()[slot], value, ','))?;
                 }
                 _ => {
-                    let item = Item { key: Some(text(name)), value: text(value) };
-                    self.captures.add(slot.map(|slot| set.variables()[slot]).or(set.exploded())?, item);
+                    let own = slot.map(|slot| set.variables()[slot]);
+                    let key = own.map_or_else(|| text(name), |own| own.name.clone());
+                    self.captures
+                        .add(own.or_else(|| set.exploded())?, Item { key: Some(key), value: text(value) });
                 }
             }
             if !set.goes_on_with(self.uri.get(self.at)) {

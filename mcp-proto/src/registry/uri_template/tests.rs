@@ -274,6 +274,10 @@ fn lists_are_matched() {
         assert_eq!(captures.text("a"), Some(whole), "{text} on {uri}");
         assert_eq!(items(&captures, "a"), expected, "{text} on {uri}");
     }
+    let own_name = template("x{?l%69st*}");
+    let captures = own_name.matches("x?list=1&l%69st=2").unwrap();
+    let pairs: Vec<_> = captures.value("l%69st").unwrap().pairs().collect();
+    assert_eq!(pairs, [("l%69st", "1"), ("l%69st", "2")], "as the template spells it");
     let template = template("x{?q,rest*}");
     let captures = template.matches("x?size=1&q=2&rest=3&%63olor=r%26d=").unwrap();
     assert_eq!(captures.text("q"), Some("2"));

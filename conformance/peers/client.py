@@ -17,6 +17,7 @@ import mcp.client.stdio as stdio
 import mcp_types as types
 from mcp import MCPError
 from mcp.client import Client, ClientRequestContext
+from mcp.client.subscriptions import ToolsListChanged
 
 META = "io.modelcontextprotocol/"
 PATIENCE_S = 20
@@ -52,6 +53,8 @@ class Peer:
         self.sampled: list[types.CreateMessageRequestParams] = []
         self.roots_asked = 0
         self.updates: list[str] = []
+        self.changes: list[str] = []
+        self.logged = 0
         self.process: Any = None
         self.client = Client(
             stdio.StdioServerParameters(command=command[0], args=command[1:]),
@@ -99,6 +102,8 @@ class Peer:
     async def on_message(self, message: Any) -> None:
         if isinstance(message, types.ResourceUpdatedNotification):
             self.updates.append(str(message.params.uri))
+        elif isinstance(message, types.PromptListChangedNotification | types.ToolListChangedNotification):
+            self.changes.append(type(message).__name__)
         elif isinstance(message, Exception):
             self.errors.append(str(message))
 
@@ -271,11 +276,8 @@ class Peer:
             return types.ElicitResult(action="decline")
 
         self.elicit = decline
-        try:
-            await self.client.call_tool("deploy", {"env": "staging"})
-        except MCPError:
-            pass
-        expect("no second question after a refusal", len(asked) == 1, asked)
+        refused = await self.client.call_tool("deploy", {"env": "staging"})
+        expect("a result with isError and no second question", refused.is_error is True and len(asked) == 1, (refused, asked))
 
     async def sample(self) -> None:
         name, arguments = ("test_input_required_result_sampling", {}) if self.modern else ("test_sampling", {"prompt": "How many?"})
@@ -361,11 +363,32 @@ class Peer:
         updates = self.notified("notifications/resources/updated")
         expect("no update after the end of the subscription", len(updates) == settled, updates)
 
+    async def change(self) -> None:
+        if self.modern:
+            async with self.client.listen(tools_list_changed=True) as subscription:
+                await self.client.call_tool("test_trigger_prompt_change", {})
+                await self.client.call_tool("test_trigger_tool_change", {})
+                with anyio.fail_after(PATIENCE_S):
+                    event = await anext(subscription)
+                expect("a change of the list of tools", isinstance(event, ToolsListChanged), event)
+        else:
+            await self.client.call_tool("test_trigger_prompt_change", {})
+            await self.client.call_tool("test_trigger_tool_change", {})
+
+            async def look() -> tuple[bool, Any]:
+                return self.changes == ["PromptListChangedNotification", "ToolListChangedNotification"], self.changes
+
+            await self.eventually("a change of both lists", look)
+
     async def log(self) -> None:
-        await self.client.set_logging_level("info")
-        await self.client.call_tool("test_tool_with_logging", {})
-        entries = self.notified("notifications/message")
-        expect("three messages of level info", len(entries) >= 3 and all(entry["params"]["level"] == "info" for entry in entries), entries)
+        if self.modern:
+            await self.client.call_tool("test_logging_tool", {}, meta={f"{META}logLevel": "warning"})
+        else:
+            await self.client.set_logging_level("warning")
+            await self.client.call_tool("test_logging_tool", {})
+        levels = [message["params"]["level"] for message in self.notified("notifications/message")]
+        expect("levels from warning upwards", levels == ["warning", "error", "critical", "alert", "emergency"], levels)
+        self.logged = len(levels)
 
     async def order(self) -> str:
         answered: set[Any] = set()
@@ -377,8 +400,8 @@ class Peer:
             answered.add(message["id"])
             if "result" in message:
                 expect("resultType in the modern era only", ("resultType" in message["result"]) == self.modern, message)
-        if self.modern:
-            expect("no log messages that were not asked for", not self.notified("notifications/message"), self.notified("notifications/message"))
+        entries = self.notified("notifications/message")
+        expect("no log messages beside those that were asked for", len(entries) == self.logged, entries)
         expect("no errors reported by the SDK", not self.errors, self.errors)
         return f"{len(self.received)} messages received"
 
@@ -386,7 +409,6 @@ class Peer:
         expect("status 0 after the end of input", self.process.returncode == 0, self.process.returncode)
 
     async def run(self) -> int:
-        legacy = [("ping", self.ping), ("logging", self.log)]
         steps = [
             ("list", self.list_all),
             ("call", self.call),
@@ -395,11 +417,13 @@ class Peer:
             ("cancel stops the call", self.cancel),
             ("input required" if self.modern else "elicitation", self.ask),
             ("sampling", self.sample),
-            *([("rounds", self.rounds)] if self.modern else legacy),
+            ("rounds", self.rounds) if self.modern else ("ping", self.ping),
             ("prompts", self.prompts),
             ("completion", self.complete),
             ("read", self.read),
             ("subscribe", self.subscribe),
+            ("list changes", self.change),
+            ("logging", self.log),
             ("every message was in order", self.order),
         ]
         try:

@@ -17,6 +17,7 @@ const schemas = require(`${name}/types.js`);
 const answers = { rootsAsked: 0 };
 const errors = [];
 const updates = [];
+const changes = [];
 const capabilities = { sampling: {}, roots: {} };
 if (schemas.ElicitRequestSchema) capabilities.elicitation = {};
 const client = new Client({ name: 'peer-sdk-1', version: '1.0.0' }, { capabilities });
@@ -30,6 +31,8 @@ if (schemas.ElicitRequestSchema) {
   client.setRequestHandler(schemas.ElicitRequestSchema, async request => answers.elicit(request.params));
 }
 client.setNotificationHandler(schemas.ResourceUpdatedNotificationSchema, async ({ params }) => { updates.push(params.uri); });
+client.setNotificationHandler(schemas.ToolListChangedNotificationSchema, async () => { changes.push('tools'); });
+client.setNotificationHandler(schemas.PromptListChangedNotificationSchema, async () => { changes.push('prompts'); });
 
 const transport = new StdioClientTransport({ command, args, stderr: 'inherit', env: process.env });
 const wire = tap(transport);
@@ -51,7 +54,7 @@ await run({
   label: `${name} ${revision}`,
   era: 'legacy',
   revision,
-  wire, errors, answers, updates,
+  wire, errors, answers, updates, changes,
   process: () => child,
   connect: async () => {
     await client.connect(transport);

@@ -4,6 +4,7 @@
 //
 // `modern` pins the revision, `auto` lets the client find it out, `legacy` shakes hands as the 1.x releases do. MCP_PEERS
 // names the folder that holds node_modules.
+import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { arguments_, run, tap } from './steps.mjs';
@@ -16,6 +17,7 @@ const { StdioClientTransport } = require('@modelcontextprotocol/client/stdio');
 const answers = { rootsAsked: 0 };
 const errors = [];
 const updates = [];
+const changes = [];
 const client = new Client({ name: 'peer-sdk-2', version: '1.0.0' }, {
   capabilities: { elicitation: { form: {} }, sampling: {}, roots: {} },
   versionNegotiation: { mode: mode === 'modern' ? { pin: revision } : mode },
@@ -28,16 +30,24 @@ client.setRequestHandler('roots/list', async () => {
   return { roots: [{ uri: 'file:///srv/project', name: 'project' }] };
 });
 client.setNotificationHandler('notifications/resources/updated', async ({ params }) => { updates.push(params.uri); });
+client.setNotificationHandler('notifications/tools/list_changed', async () => { changes.push('tools'); });
+client.setNotificationHandler('notifications/prompts/list_changed', async () => { changes.push('prompts'); });
 
 const transport = new StdioClientTransport({ command, args, stderr: 'inherit', env: process.env });
 const wire = tap(transport);
 let child;
 
+async function listen(filter) {
+  const subscription = await client.listen(filter);
+  assert.deepEqual(subscription.honoredFilter, filter, 'the filter that the server acknowledged');
+  return () => subscription.close();
+}
+
 await run({
   label: `client-2 ${mode} ${revision}`,
   era: mode === 'legacy' ? 'legacy' : 'modern',
   revision,
-  wire, errors, answers, updates,
+  wire, errors, answers, updates, changes,
   process: () => child,
   negotiated: () => client.getNegotiatedProtocolVersion(),
   connect: async () => {
@@ -50,7 +60,7 @@ await run({
   resources: async () => (await client.listResources()).resources,
   templates: async () => (await client.listResourceTemplates()).resourceTemplates,
   prompts: async () => (await client.listPrompts()).prompts,
-  call: (name, parameters, options) => client.callTool({ name, arguments: parameters }, options),
+  call: (name, parameters, { _meta, ...options } = {}) => client.callTool({ name, arguments: parameters, ...(_meta && { _meta }) }, options),
   read: uri => client.readResource({ uri }),
   prompt: (name, parameters) => client.getPrompt({ name, arguments: parameters }),
   complete: (ref, argument) => client.complete({ ref, argument }),
@@ -60,10 +70,7 @@ await run({
       await client.subscribeResource({ uri });
       return () => client.unsubscribeResource({ uri });
     }
-    const subscription = await client.listen({ resourceSubscriptions: [uri] });
-    if (!subscription.honoredFilter.resourceSubscriptions?.includes(uri)) {
-      throw new Error(`expected ${uri} in the acknowledgment, got ${JSON.stringify(subscription.honoredFilter)}`);
-    }
-    return () => subscription.close();
+    return listen({ resourceSubscriptions: [uri] });
   },
+  listen,
 });

@@ -77,9 +77,10 @@ async function eventually(what, look) {
  * The adapter: `label`, `era` (`modern` or `legacy`), `revision`, `wire` (from `tap`), `errors` (an array that the SDK's
  * error callback fills), `answers` (`elicit` and `sample` are set by the steps,
  * `rootsAsked` counts), `updates` (URIs of resource
- * updates seen by the SDK's handler), and functions `process` (the child, once connected), `negotiated` (modern era), `connect`, `close`, `tools`,
+ * updates seen by the SDK's handler), `changes` (`tools` or `prompts`, one for each list change it saw), and functions `process` (the child, once connected), `negotiated` (modern era), `connect`, `close`, `tools`,
  * `resources`, `templates`, `prompts`, `call(name, args, options)`, `read`, `prompt`, `complete`, `subscribe(uri)` (resolves to a
- * function that ends the subscription), and in the legacy era `ping` and `logLevel`.
+ * function that ends the subscription), in the modern era `listen(filter)` (the same), in the legacy era `ping` and `logLevel`.
+ * `options` of a call may hold `_meta`.
  */
 export async function run(peer) {
   const modern = peer.era === 'modern';
@@ -268,7 +269,8 @@ export async function run(peer) {
           asked += 1;
           return { action: 'decline' };
         };
-        await peer.call('deploy', { env: 'staging' }).catch(error => assert.ok(Number.isInteger(error.code), `expected an answer, got ${error}`));
+        const result = await peer.call('deploy', { env: 'staging' });
+        assert.equal(result.isError, true, JSON.stringify(result));
         assert.equal(asked, 1, 'the second question is not asked');
       });
     } else {
@@ -375,14 +377,27 @@ export async function run(peer) {
       assert.equal(fromServer('notifications/resources/updated').length, settled, 'updates after the end of the subscription');
     });
 
-    if (!modern) {
-      await step('logging', async () => {
-        await peer.logLevel('info');
-        await peer.call('test_tool_with_logging', {});
-        const data = fromServer('notifications/message').map(w => w.message.params);
-        assert.ok(data.length >= 3 && data.every(entry => entry.level === 'info'), JSON.stringify(data));
-      });
-    }
+    await step('list changes', async () => {
+      const end = modern ? await peer.listen({ toolsListChanged: true }) : () => {};
+      await peer.call('test_trigger_prompt_change', {});
+      await peer.call('test_trigger_tool_change', {});
+      const wanted = modern ? ['tools'] : ['prompts', 'tools'];
+      await eventually(`changes of ${wanted}`, async () => ({ changes: peer.changes, done: peer.changes.length >= wanted.length }));
+      assert.deepEqual([...peer.changes].sort(), wanted, 'changes of lists that were subscribed to');
+      await end();
+    });
+
+    let logged = 0;
+    await step('logging', async () => {
+      if (modern) await peer.call('test_logging_tool', {}, { _meta: { [`${META}logLevel`]: 'warning' } });
+      else {
+        await peer.logLevel('warning');
+        await peer.call('test_logging_tool', {});
+      }
+      const levels = fromServer('notifications/message').map(w => w.message.params.level);
+      assert.deepEqual(levels, ['warning', 'error', 'critical', 'alert', 'emergency'], 'levels at or above the one asked for');
+      logged = levels.length;
+    });
 
     await step('every message was in order', async () => {
       const requests = new Set(peer.wire.filter(w => w.from === 'client' && w.message.method).map(w => w.message.id).filter(id => id !== undefined));
@@ -398,7 +413,7 @@ export async function run(peer) {
         answered.add(message.id);
         if (message.result) assert.equal('resultType' in message.result, modern, `resultType: ${JSON.stringify(message.result)}`);
       }
-      if (modern) assert.deepEqual(fromServer('notifications/message'), [], 'no log messages that were not asked for');
+      assert.equal(fromServer('notifications/message').length, logged, 'log messages beside those that were asked for');
       const unexpected = peer.errors.filter(error => !/progress notification for an unknown token/.test(`${error}`));
       assert.deepEqual(unexpected.map(String), [], 'errors reported by the SDK');
       return `${peer.wire.length} messages`;

@@ -358,7 +358,11 @@ impl<'de> Visitor<'de> for EnvelopeSeed<'_, 'de> {
 /// Whether valid JSON nests deeper than `max`. Counting every opening bracket is an upper bound that costs
 /// next to nothing; only a text with many of them is walked.
 fn deeper_than(json: &[u8], max: usize) -> bool {
-    let opening = json.iter().filter(|b| matches!(b, b'{' | b'[')).count();
+    // `[` and `{` differ in one bit. Counted in bytes, of which many fit into a register.
+    let opening: usize = json
+        .chunks(255)
+        .map(|chunk| usize::from(chunk.iter().map(|b| u8::from(b | 0x20 == b'{')).sum::<u8>()))
+        .sum();
     if opening <= max {
         return false;
     }

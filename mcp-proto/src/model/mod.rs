@@ -27,6 +27,8 @@ pub mod meta;
 pub mod method;
 mod notification;
 mod number;
+#[cfg(all(test, feature = "std"))]
+mod official;
 mod prompt;
 mod resource;
 pub mod result;

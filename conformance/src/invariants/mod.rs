@@ -137,6 +137,11 @@ impl Ledger {
         }
     }
 
+    /// Notes that a reader may not have been able to read what was sent.
+    pub fn may_be_unreadable(&mut self) {
+        self.unreadable += 1;
+    }
+
     /// The method of the request that a response with this id belongs to.
     #[must_use]
     pub fn method_of(&self, id: &Value) -> Option<&str> {

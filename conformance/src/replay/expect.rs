@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::findings::Failure;
-use super::machine::{PATIENCE, Progress, Replay};
+use super::machine::{Progress, Replay};
 use crate::bind::implied;
 use crate::exchange::{Action, Expect, Kind, Poll, Step};
 use crate::pattern::{Mismatch, Pattern};
@@ -54,7 +54,7 @@ impl<'e> Replay<'e> {
             }
         }
         let id = self.waiting.id.clone();
-        let deadline = begun + expect.within.map_or(PATIENCE, Duration::from_millis);
+        let deadline = begun + expect.within.map_or(self.patience, Duration::from_millis);
         let (min, max) = expect.times.map_or((1, Some(1)), |times| (times.min, times.max));
         loop {
             if max.is_some_and(|max| self.waiting.taken >= max) {
@@ -92,7 +92,7 @@ impl<'e> Replay<'e> {
                             let expected = format!("{}{count}", wanted(expect, id.as_ref()));
                             self.failed(Some(step), Failure::Broken, expected, got)
                         }
-                        None => Progress::Until(self.patience(deadline)),
+                        None => Progress::Until(self.until(deadline)),
                     };
                 }
             }
@@ -173,10 +173,11 @@ impl<'e> Replay<'e> {
             }
         }
         let Some(open) = self.waiting.met.iter().position(|met| !met) else { return Progress::Done };
-        let patience = |(_, expect): &(&Step, &Expect)| expect.within.map_or(PATIENCE, Duration::from_millis);
-        let deadline = begun + expectations.iter().map(patience).max().unwrap_or(PATIENCE);
+        let patience =
+            |(_, expect): &(&Step, &Expect)| expect.within.map_or(self.patience, Duration::from_millis);
+        let deadline = begun + expectations.iter().map(patience).max().unwrap_or(self.patience);
         match self.gone(deadline, now) {
-            None => Progress::Until(self.patience(deadline)),
+            None => Progress::Until(self.until(deadline)),
             Some(got) => {
                 let (step, expect) = expectations[open];
                 let expected = wanted(expect, self.waiting.ids[open].as_ref());
@@ -205,9 +206,9 @@ impl<'e> Replay<'e> {
         let response = |message: &Value| message.get("id") == Some(&id) && message.get("method").is_none();
         let Some(index) = self.inbox.iter().position(response) else {
             let expected = format!("a response that comes to fit {}", poll.until);
-            return match self.gone(deadline.max(begun + PATIENCE), now) {
+            return match self.gone(deadline.max(begun + self.patience), now) {
                 Some(got) => self.failed(Some(step), Failure::Broken, expected, got),
-                None => Progress::Until(self.patience(deadline.max(begun + PATIENCE))),
+                None => Progress::Until(self.until(deadline.max(begun + self.patience))),
             };
         };
         let message = self.inbox.remove(index).unwrap_or_default();

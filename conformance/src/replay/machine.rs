@@ -19,7 +19,7 @@ use crate::subject::Exit;
 use crate::text::{printable, shorten};
 
 /// How long to wait for a message if the step does not say.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// More of a transcript says nothing new.
 const TRANSCRIPT_ENTRIES: usize = 400;
@@ -73,6 +73,8 @@ pub struct Replay<'e> {
     spoken: bool,
     /// How long its first words may take, counted from the start.
     startup: Duration,
+    /// How long a message is waited for where the step does not say.
+    pub(super) patience: Duration,
     exit: Option<Exit>,
     findings: Vec<Finding>,
     transcript: Vec<Entry>,
@@ -143,6 +145,7 @@ impl<'e> Replay<'e> {
             ended: None,
             spoken: false,
             startup: PATIENCE,
+            patience: PATIENCE,
             exit: None,
             findings: Vec::new(),
             transcript: Vec::new(),
@@ -153,7 +156,15 @@ impl<'e> Replay<'e> {
     /// Gives the subject this long to its first words, so that a slow start is no silence.
     #[must_use]
     pub fn with_startup(mut self, startup: Duration) -> Self {
-        self.startup = startup.max(PATIENCE);
+        self.startup = startup.max(self.patience);
+        self
+    }
+
+    /// Waits this long for a message where the step does not say, in place of 10 seconds.
+    #[must_use]
+    pub const fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self.startup = patience;
         self
     }
 
@@ -325,7 +336,7 @@ impl<'e> Replay<'e> {
             let [initialize, _] = self.binder.handshake();
             self.waiting.id = initialize.get("id").cloned();
             self.write(&initialize, now);
-            return Progress::Until(begun + PATIENCE);
+            return Progress::Until(begun + self.patience);
         };
         let fail = |replay: &mut Self, expected: &str, got: String| {
             let cited = ["LS-LIFE-01", "LS-LIFE-03"].map(str::to_owned).to_vec();
@@ -355,9 +366,9 @@ impl<'e> Replay<'e> {
                 self.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}), now);
                 Progress::Done
             }
-            None => match self.gone(begun + PATIENCE, now) {
+            None => match self.gone(begun + self.patience, now) {
                 Some(got) => fail(self, "a response to `initialize`", got),
-                None => Progress::Until(self.patience(begun + PATIENCE)),
+                None => Progress::Until(self.until(begun + self.patience)),
             },
         }
     }
@@ -370,6 +381,9 @@ impl<'e> Replay<'e> {
                 let harmless = |text: &str| text.trim_start_matches('\u{feff}').trim().is_empty();
                 if harmless(&send.lead) && harmless(&send.end) {
                     self.ledger.sent(&bound.message);
+                    if send.lead.contains('\u{feff}') {
+                        self.ledger.may_be_unreadable();
+                    }
                 } else {
                     self.ledger.sent_raw(&bound.bytes);
                 }
@@ -478,11 +492,11 @@ impl<'e> Replay<'e> {
             let exit = self.exit.as_ref().map(|exit| format!(", {}", exit.text)).unwrap_or_default();
             return Some(format!("{how}{exit}{left}"));
         }
-        (now >= self.patience(deadline)).then(|| format!("nothing in time{left}"))
+        (now >= self.until(deadline)).then(|| format!("nothing in time{left}"))
     }
 
     /// Until when a message is waited for: longer than a step says while the subject is still starting.
-    pub(super) fn patience(&self, deadline: Duration) -> Duration {
+    pub(super) fn until(&self, deadline: Duration) -> Duration {
         if self.spoken { deadline } else { deadline.max(self.startup) }
     }
 

@@ -59,7 +59,7 @@ impl<'s> Plan<'s> {
             if selection.revisions.is_empty() { &Revision::ALL } else { &selection.revisions };
         let mut declared = Vec::new();
         for subject in subjects {
-            declared.push(ask(subject.as_ref(), wanted)?);
+            declared.push(ask(subject.as_ref(), wanted, !selection.revisions.is_empty())?);
         }
         let mut plan = Self { exchanges, subjects, declared, cells: Vec::new(), selection };
         plan.lay_out();
@@ -156,7 +156,12 @@ fn fits(pattern: &str, name: &str, requires: &[String]) -> bool {
         || requires.iter().any(|id| id == pattern)
 }
 
-fn ask(subject: &dyn Subject, revisions: &[Revision]) -> Result<Vec<(Revision, Declared)>, String> {
+/// A revision that the user named counts as served: that the subject refuses it is a fault to report.
+fn ask(
+    subject: &dyn Subject,
+    revisions: &[Revision],
+    named: bool,
+) -> Result<Vec<(Revision, Declared)>, String> {
     let cannot = |problem: &str| format!("cannot start `{}`: {}", subject.name(), problem.trim_end());
     let mut answers: Vec<(Revision, Declared)> = Vec::new();
     let asked: Vec<io::Result<Declared>> = thread::scope(|scope| {
@@ -175,7 +180,7 @@ fn ask(subject: &dyn Subject, revisions: &[Revision]) -> Result<Vec<(Revision, D
         let reason = answers.iter().find_map(|(_, declared)| declared.refusal.clone()).unwrap_or_default();
         return Err(cannot(&reason));
     }
-    if answers.iter().all(|(_, declared)| declared.refusal.is_some()) {
+    if !named && answers.iter().all(|(_, declared)| declared.refusal.is_some()) {
         let reasons: Vec<_> = answers
             .iter()
             .map(|(revision, declared)| {

@@ -86,6 +86,8 @@ pub struct Manner<'m> {
     pub baseline: Option<&'m Baseline>,
     /// The official schemas.
     pub schemas: Option<&'m Schemas>,
+    /// How long a message is waited for where the exchange does not say; 10 seconds if `None`.
+    pub patience: Option<Duration>,
 }
 
 impl<'m> Manner<'m> {
@@ -97,7 +99,14 @@ impl<'m> Manner<'m> {
         baseline: Option<&'m Baseline>,
         schemas: Option<&'m Schemas>,
     ) -> Self {
-        Self { jobs, strict, baseline, schemas }
+        Self { jobs, strict, baseline, schemas, patience: None }
+    }
+
+    /// Waits this long for a message where the exchange does not say.
+    #[must_use]
+    pub const fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
+        self
     }
 }
 
@@ -138,7 +147,7 @@ pub fn run(plan: &Plan<'_>, manner: &Manner<'_>, mut tell: impl FnMut(&CellResul
     Outcome { results, stale }
 }
 
-fn play(plan: &Plan<'_>, cell: Cell, manner: &Manner<'_>) -> CellResult {
+fn play<'s>(plan: &'s Plan<'_>, cell: Cell, manner: &Manner<'s>) -> CellResult {
     let (name, exchange) = &plan.exchanges[cell.exchange];
     let subject = &plan.subjects[cell.subject];
     let (revision, ref declared) = plan.declared[cell.subject][cell.declared];

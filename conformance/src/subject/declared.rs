@@ -176,14 +176,14 @@ impl Asker {
         while self.connection.now() < until {
             match self.connection.wait(until, false) {
                 Some(Event::Line(line)) => {
-                    let Ok(message) = serde_json::from_slice::<Value>(&line) else {
+                    let Some(message) = message_in(&line) else {
                         self.said.push_str(&format!("{}\n", printable(&line)));
                         continue;
                     };
                     if message.get("method").is_some_and(|method| method == "ping") {
                         let id = message.get("id").cloned().unwrap_or_default();
                         self.write(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
-                    } else if message.get("method").is_none() && message.get("id") == request.get("id") {
+                    } else if answers(&message, request) {
                         return match (message.get("result"), message.get("error")) {
                             (Some(result), None) => Ok(result.clone()),
                             (_, error) => {
@@ -215,6 +215,22 @@ impl Asker {
         bytes.push(b'\n');
         self.connection.write(vec![bytes]);
     }
+}
+
+/// Whether it is the response, read leniently: a wrong type of the id is for the exchanges to report.
+fn answers(message: &Value, request: &Value) -> bool {
+    let plain = |message: &Value| message.get("id").map(|id| id.to_string().trim_matches('"').to_owned());
+    let nameless = message.get("id").is_none_or(Value::is_null);
+    let response = message.get("result").is_some() || message.get("error").is_some();
+    response && (nameless || plain(message) == plain(request))
+}
+
+/// The message in a line, read leniently: whether the line is right is for the exchanges to say.
+fn message_in(line: &[u8]) -> Option<Value> {
+    let text = String::from_utf8_lossy(line);
+    let mut values =
+        serde_json::Deserializer::from_str(text.trim_start_matches('\u{feff}')).into_iter::<Value>();
+    values.next()?.ok().filter(Value::is_object)
 }
 
 fn identity(info: &Value) -> Option<String> {

@@ -12,12 +12,14 @@ use crate::requirement::Level;
 use crate::revision::Revision;
 use crate::text::shorten;
 
+type Compiled = BTreeMap<(&'static str, String), Option<Arc<Validator>>>;
+
 /// The schemas of a folder, one for each revision that has one.
 #[derive(Debug)]
 pub struct Schemas {
     documents: BTreeMap<&'static str, Value>,
     /// Compiled definitions by revision and name; `None` where the document has no such definition.
-    compiled: Mutex<BTreeMap<(&'static str, String), Option<Arc<Validator>>>>,
+    compiled: Mutex<Compiled>,
 }
 
 impl Schemas {
@@ -143,6 +145,7 @@ fn definition<'m>(
 mod tests {
     use super::*;
 
+    #[allow(clippy::print_stdout, reason = "a skipped test says so")]
     fn schemas() -> Option<Schemas> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/spec/schema");
         if !folder.exists() {

@@ -1,4 +1,5 @@
 //! Every committed exchange keeps to the format and cites what exists.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
 //! The suite is judged, too: a server that behaves passes, and each planted misbehaviour is found and blamed on
 //! the requirement it breaks.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod mock;
 

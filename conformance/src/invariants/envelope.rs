@@ -171,7 +171,7 @@ fn modern_code(ledger: &Ledger, code: i64, error: &Map<String, Value>, breaches:
             }
         }
         -32099..=-32023 => {
-            push("reserved-code", &["B-ERR-04"], "/error/code", "a code that is defined", &got)
+            push("reserved-code", &["B-ERR-04"], "/error/code", "a code that is defined", &got);
         }
         -32019..=-32000 => {
             let expected = "no code from -32000 to -32019";

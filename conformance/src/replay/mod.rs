@@ -7,6 +7,8 @@ mod driver;
 mod expect;
 mod findings;
 mod machine;
+#[cfg(test)]
+mod tests;
 mod transcript;
 
 pub use driver::drive;

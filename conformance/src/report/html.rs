@@ -26,7 +26,7 @@ pub(super) fn report(plan: &Plan<'_>, outcome: &Outcome) -> String {
     failures(&mut page, plan, outcome);
     matrix(&mut page, plan, outcome);
     requirements(&mut page, plan, outcome);
-    let _ = write!(page, "<script>{SCRIPT}</script></body></html>\n");
+    let _ = writeln!(page, "<script>{SCRIPT}</script></body></html>");
     page
 }
 
@@ -193,7 +193,7 @@ fn timeline(page: &mut String, result: &CellResult) {
     if let Some(text) = corpus::text(result.exchange) {
         for (index, line) in text.lines().enumerate() {
             let class = if broken.contains(&Some(index + 1)) { " class=\"broken\"" } else { "" };
-            let _ = write!(page, "<span{class}><i>{}</i>{}</span>\n", index + 1, escape(line));
+            let _ = writeln!(page, "<span{class}><i>{}</i>{}</span>", index + 1, escape(line));
         }
     }
     page.push_str("</pre></details>");

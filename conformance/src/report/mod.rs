@@ -56,6 +56,6 @@ fn rows(outcome: &Outcome) -> Vec<(String, &'static str)> {
     rows
 }
 
-fn in_row<'r>(result: &'r &CellResult, row: &(String, &'static str)) -> bool {
+fn in_row(result: &&CellResult, row: &(String, &'static str)) -> bool {
     result.runtime == row.0 && result.transport.as_str() == row.1
 }

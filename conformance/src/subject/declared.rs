@@ -197,7 +197,7 @@ impl Asker {
                     }
                 }
                 Some(Event::Diagnostic(text)) if self.said.len() < 2_000 => {
-                    self.said.push_str(&format!("{text}\n"))
+                    self.said.push_str(&format!("{text}\n"));
                 }
                 Some(Event::End) => {
                     let exit = self.connection.exit_within(Duration::from_millis(200));

@@ -260,7 +260,7 @@ impl Server {
     fn common(&mut self, method: &str, id: Value, params: &Value, declared: &Value) {
         match method {
             "tools/list" if params.get("cursor").is_some() && !self.is("any-cursor") => {
-                self.fail(id, -32602, Value::Null)
+                self.fail(id, -32602, Value::Null);
             }
             "tools/list" => {
                 let names = [
@@ -465,7 +465,7 @@ impl Server {
             }
             Some(_) => {}
             None if message.get("result").is_none() && message.get("error").is_none() => {
-                self.fail(id.clone(), -32600, Value::Null)
+                self.fail(id.clone(), -32600, Value::Null);
             }
             None => {}
         }

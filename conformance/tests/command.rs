@@ -1,0 +1,162 @@
+//! The command line as other programs call it: exit codes, last lines, files.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A server in a shell, which answers every request with the same line; enough to be called broken.
+#[cfg(unix)]
+const ECHO: &str = r#"sh -c 'while read -r line; do printf "%s\n" "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{},\"serverInfo\":{\"name\":\"shell\",\"version\":\"1\"}}}"; done'"#;
+
+fn suite(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mcp-conformance")).args(arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+#[test]
+fn what_is_not_there_yet_says_so_and_exits_with_2() {
+    for arguments in [
+        &["run", "--http", "http://127.0.0.1:1/mcp"][..],
+        &["run", "--client", "x"],
+        &["run", "--client-stdio", "x"],
+        &["client", "--runtime", "tokio", "http://127.0.0.1:1/mcp"],
+        &["probe", "--runtime", "tokio", "--url", "http://127.0.0.1:1/mcp"],
+        &["record", "--out", "x", "--stdio", "y"],
+    ] {
+        let output = suite(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains("not in this version yet"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn unusable_arguments_exit_with_2() {
+    for (arguments, said) in [
+        (&["run", "--revision", "2020-01-01"][..], "expected one of 2024-11-05"),
+        (&["run", "--stdio", "a 'b"], "closed quotes"),
+        (&["run", "--stdio", "x", "--http", "y"], "cannot be used with"),
+        (&["run", "--stdio", "x", "--only", "no-such-exchange"], "no exchange has such a name"),
+        (&["run", "--stdio", "x", "--schemas", "/no/such/folder"], "schema.json"),
+        (&["run", "--stdio", "x", "--baseline", "/no/such/file"], "/no/such/file"),
+        (&["serve", "--runtime", "std"], "--stdio"),
+    ] {
+        let output = suite(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains(said), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_subject_that_cannot_be_started_exits_with_2() {
+    for (command, said) in
+        [("/no/such/program", "cannot start"), ("sh -c 'echo broken >&2; exit 3'", "broken")]
+    {
+        let output = suite(&["run", "--stdio", command, "--only", "ping/answers"]);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert!(text(&output.stderr).contains(said), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn the_lists_name_every_exchange_and_every_requirement() {
+    let output = suite(&["list"]);
+    let exchanges = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(exchanges.lines().any(|line| line.starts_with("tools/unknown-tool\t")));
+    assert!(exchanges.lines().last().unwrap().ends_with(" exchanges"));
+    let rows = text(&suite(&["list", "--requirements"]).stdout);
+    let row = rows.lines().find(|line| line.starts_with("S-TOOL-13\t")).unwrap();
+    assert!(row.contains("tools/structured-sum"), "{row}");
+    assert!(rows.lines().count() > 880);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_ends_with_a_table_and_counts_and_writes_its_reports() {
+    let reports = folder("reports");
+    let arguments = ["run", "--stdio", ECHO, "--revision", "2025-06-18", "--only", "lifecycle/handshake"];
+    let output = suite(&[&arguments[..], &["--report", reports.to_str().unwrap()]].concat());
+    let said = text(&output.stdout);
+    // The second answer of the shell bears an id that is no longer open.
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let failure = said.lines().find(|line| line.starts_with("FAIL")).unwrap();
+    for part in ["lifecycle/handshake", "2025-06-18", "expected", "got", "S-BASE-01", "basic/index.mdx"] {
+        assert!(failure.contains(part), "{failure}");
+    }
+    assert!(said.lines().any(|line| line.starts_with("runtime") && line.contains("2025-06-18")));
+    assert_eq!(said.lines().last(), Some("0 passed, 1 failed, 0 skipped"));
+
+    let report: Value = serde_json::from_slice(&fs::read(reports.join("report.json")).unwrap()).unwrap();
+    assert_eq!(report["format"], 1);
+    assert_eq!(report["subject"]["name"], "shell 1");
+    assert_eq!(report["totals"]["failed"], 1);
+    let result = report["results"][0].as_object().unwrap();
+    let mut members: Vec<_> = result.keys().map(String::as_str).collect();
+    members.sort_unstable();
+    let known =
+        ["exchange", "expected", "got", "outcome", "requires", "revision", "runtime", "step", "transport"];
+    assert_eq!(members, known);
+    assert_eq!((&result["outcome"], &result["exchange"]), (&"failed".into(), &"lifecycle/handshake".into()));
+    let junit = fs::read_to_string(reports.join("junit.xml")).unwrap();
+    assert!(
+        junit.contains("<testsuites name=\"mcp-conformance\" tests=\"1\" failures=\"1\" skipped=\"0\">"),
+        "{junit}"
+    );
+    assert!(junit.contains("<failure message=\""), "{junit}");
+    let page = fs::read_to_string(reports.join("report.html")).unwrap();
+    assert!(page.contains("S-BASE-01") && page.contains("class=\"timeline\""));
+    for elsewhere in ["http://", "https://", "src="] {
+        assert!(!page.contains(elsewhere), "the page needs {elsewhere}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_baseline_excuses_known_failures_and_notices_stale_entries() {
+    let place = folder("baseline");
+    fs::create_dir_all(&place).unwrap();
+    let file = place.join("known");
+    let run = |entries: &str, revision: &str| {
+        fs::write(&file, entries).unwrap();
+        let baseline = file.to_str().unwrap();
+        suite(&[
+            "run",
+            "--stdio",
+            ECHO,
+            "--revision",
+            revision,
+            "--only",
+            "lifecycle/handshake",
+            "--baseline",
+            baseline,
+        ])
+    };
+    let output = run("lifecycle/handshake 2025-06-18\n", "2025-06-18");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stdout));
+    assert_eq!(text(&output.stdout).lines().last(), Some("0 passed, 0 failed, 0 skipped"));
+    assert!(text(&output.stdout).contains("1 known failures"));
+    assert_eq!(run("tools/list\n", "2025-06-18").status.code(), Some(1));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_revision_the_subject_lacks_is_skipped_unless_it_was_named() {
+    let only = ["--only", "lifecycle/handshake"];
+    let all = suite(&[&["run", "--stdio", ECHO][..], &only].concat());
+    let said = text(&all.stdout);
+    assert_eq!(said.lines().last(), Some("0 passed, 1 failed, 3 skipped"), "{said}");
+    let named = suite(&[&["run", "--stdio", ECHO, "--revision", "2024-11-05"][..], &only].concat());
+    assert_eq!(text(&named.stdout).lines().last(), Some("0 passed, 1 failed, 0 skipped"));
+}

@@ -2,7 +2,8 @@
 # Builds one fuzz target and runs it: fuzz/run.sh TARGET [libFuzzer argument...]
 #
 # A stable toolchain and a C++ compiler are enough: the coverage hooks are an LLVM pass that rustc can be
-# told to run, and libFuzzer comes as source with its crate.
+# told to run, and libFuzzer comes as source with its crate. With SANITIZER=address in the environment the
+# build is watched by AddressSanitizer too, for which rustc has to be told to accept unstable flags.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -20,11 +21,15 @@ export RUSTFLAGS="--cfg fuzzing
  -Cllvm-args=-sanitizer-coverage-pc-table
  -Cllvm-args=-sanitizer-coverage-trace-compares"
 RUSTFLAGS=${RUSTFLAGS//$'\n'/}
-unset CARGO_TARGET_DIR CARGO_ENCODED_RUSTFLAGS
+unset CARGO_ENCODED_RUSTFLAGS
+export CARGO_TARGET_DIR=target
+if [ -n "${SANITIZER:-}" ]; then
+  export RUSTC_BOOTSTRAP=1 RUSTFLAGS="$RUSTFLAGS -Zsanitizer=$SANITIZER" CARGO_TARGET_DIR="target/$SANITIZER"
+fi
 cargo build --quiet ${CI:+--locked} --release --target "$host" --bin "$target"
 
 # New inputs go to the first directory; the committed ones are only read.
 mkdir -p "target/corpus/$target" "artifacts/$target" "corpus/$target"
-exec "target/$host/release/$target" \
+exec "$CARGO_TARGET_DIR/$host/release/$target" \
   -dict=mcp.dict -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10 -print_final_stats=1 \
   -artifact_prefix="artifacts/$target/" "$@" "target/corpus/$target" "corpus/$target"

@@ -242,6 +242,11 @@ impl From<ResourceContents> for ContentBlock {
 }
 
 impl TextContent {
+    /// Whether there is nothing but the text.
+    pub(crate) const fn is_plain(&self) -> bool {
+        self.annotations.is_none() && self.meta.is_none()
+    }
+
     /// This text.
     #[must_use]
     pub fn new(text: impl Into<Str>) -> Self {

@@ -1,9 +1,11 @@
 //! What all results share.
 
 use alloc::borrow::Cow;
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use super::view::{self, WriteError};
 use super::{Meta, ProtocolVersion};
 
 /// The body of an answer: what stands in `result` besides `resultType` and `_meta`, which are written
@@ -23,6 +25,18 @@ pub trait ResultBody: Serialize {
     {
         let _ = version;
         Cow::Borrowed(self)
+    }
+
+    /// Appends the body as `version` has it, without `resultType` and `_meta`.
+    ///
+    /// # Errors
+    ///
+    /// A value does not serialise; then `out` is as it was.
+    fn write(&self, version: ProtocolVersion, out: &mut Vec<u8>) -> Result<(), WriteError>
+    where
+        Self: Clone,
+    {
+        view::write(out, version, &*self.fitted(version))
     }
 }
 

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::{
     CacheScope, ContentBlock, Icon, InvalidJson, Json, JsonSchema, Members, Meta, ProtocolVersion,
     ResultBody, Str, json, number,
+    view::{self, WriteError},
 };
+use crate::rpc::write_str;
 
 /// A tool, as listed. [spec: server/tools#tool]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -396,6 +398,35 @@ impl ResultBody for CallToolResult {
         let structured_content = if lost.is_some() { None } else { self.structured_content.clone() };
         Cow::Owned(Self { content, structured_content, is_error: self.is_error, meta: self.meta.clone() })
     }
+
+    /// Plain text is what most calls answer, it is the same in every revision, and it can be long: it is
+    /// written without a serializer.
+    fn write(&self, version: ProtocolVersion, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        let plain = |block: &ContentBlock| matches!(block, ContentBlock::Text(text) if text.is_plain());
+        if self.structured_content.is_some() || !self.content.iter().all(plain) {
+            return view::write(out, version, &*self.fitted(version));
+        }
+        out.extend_from_slice(b"{\"content\":[");
+        let texts = self.content.iter().filter_map(|block| match block {
+            ContentBlock::Text(text) => Some(&text.text),
+            _ => None,
+        });
+        for (at, text) in texts.enumerate() {
+            out.extend_from_slice(if at > 0 {
+                b",{\"type\":\"text\",\"text\":"
+            } else {
+                b"{\"type\":\"text\",\"text\":"
+            });
+            write_str(out, text);
+            out.push(b'}');
+        }
+        out.push(b']');
+        if let Some(is_error) = self.is_error {
+            out.extend_from_slice(if is_error { b",\"isError\":true" } else { b",\"isError\":false" });
+        }
+        out.push(b'}');
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -406,8 +437,26 @@ mod tests {
 
     fn text<T: ResultBody + Clone>(version: V, result: &T) -> String {
         let mut out = Vec::new();
-        crate::model::view::write(&mut out, version, &*result.fitted(version)).unwrap();
+        result.write(version, &mut out).unwrap();
+        // However it is written, it is what the serializer writes.
+        let mut same = Vec::new();
+        view::write(&mut same, version, &*result.fitted(version)).unwrap();
+        assert_eq!(out, same);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn plain_text_is_written_like_everything_else() {
+        for result in [
+            CallToolResult::new([]),
+            CallToolResult::text("a \"b\"\n"),
+            CallToolResult::error("x").with(ContentBlock::text("y")),
+            CallToolResult::text("x").is_error(false),
+        ] {
+            for version in V::ALL {
+                text(version, &result);
+            }
+        }
     }
 
     #[test]

@@ -6,34 +6,50 @@ use super::{Error, RequestId};
 
 /// Appends a JSON string.
 pub fn write_str(out: &mut Vec<u8>, text: &str) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
+    const CHUNK: usize = 64;
     out.reserve(text.len() + 2);
     out.push(b'"');
-    let bytes = text.as_bytes();
+    // Most text needs no escape: look at many bytes at a time, and at single ones only where there is one.
+    let mut rest = text.as_bytes();
+    while let Some((chunk, after)) = rest.split_first_chunk::<CHUNK>() {
+        if chunk.iter().fold(false, |any, byte| any | must_be_escaped(*byte)) {
+            write_escaped(out, chunk);
+        } else {
+            out.extend_from_slice(chunk);
+        }
+        rest = after;
+    }
+    write_escaped(out, rest);
+    out.push(b'"');
+}
+
+const fn must_be_escaped(byte: u8) -> bool {
+    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
+}
+
+fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut from = 0;
     for (at, &byte) in bytes.iter().enumerate() {
-        let short = match byte {
-            b'"' | b'\\' => byte,
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            0x08 => b'b',
-            0x0c => b'f',
-            0..=0x1f => {
-                out.extend_from_slice(&bytes[from..at]);
+        if !must_be_escaped(byte) {
+            continue;
+        }
+        out.extend_from_slice(&bytes[from..at]);
+        from = at + 1;
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            _ => {
                 out.extend_from_slice(b"\\u00");
                 out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-                from = at + 1;
-                continue;
             }
-            _ => continue,
-        };
-        out.extend_from_slice(&bytes[from..at]);
-        out.extend_from_slice(&[b'\\', short]);
-        from = at + 1;
+        }
     }
     out.extend_from_slice(&bytes[from..]);
-    out.push(b'"');
 }
 
 /// Appends an error response; without an id where the id could not be read.
@@ -86,6 +102,13 @@ mod tests {
         let mut out = Vec::new();
         write_str(&mut out, &all);
         assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), all);
+        // The same as the reference, wherever in a chunk the escape stands.
+        for at in 0..200 {
+            let text: String = (0..200).map(|n| if n == at { '\u{1}' } else { 'é' }).collect();
+            let mut out = Vec::new();
+            write_str(&mut out, &text);
+            assert_eq!(out, serde_json::to_vec(&text).unwrap());
+        }
         assert!(!out.contains(&b'\n'));
     }
 

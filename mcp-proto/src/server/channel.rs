@@ -129,9 +129,8 @@ pub trait Channel: sealed::Sealed {
     /// Answers with a result.
     fn respond<M: Method>(&mut self, pending: Pending<M>, result: &M::Result, out: &mut Vec<u8>) -> Delivery {
         self.finish(pending.key, true, out, |out, slot, config| {
-            let fitted = result.fitted(slot.version);
             write_result(out, slot, config, "complete", result.meta(), |out| {
-                view::write(out, slot.version, &*fitted).is_ok()
+                result.write(slot.version, out).is_ok()
             });
         })
     }

@@ -263,7 +263,7 @@ fn outcome_of(reply: Reply, version: ProtocolVersion) -> (Outcome, Option<String
 /// The result as the response of the call would have held it.
 fn result_json(result: &CallToolResult, version: ProtocolVersion) -> Option<Box<RawValue>> {
     let mut body = Vec::new();
-    view::write(&mut body, version, &*result.fitted(version)).ok()?;
+    result.write(version, &mut body).ok()?;
     let mut out = Vec::with_capacity(body.len() + 32);
     out.push(b'{');
     if version.is_modern() {

@@ -342,6 +342,18 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        /// Whatever a pretty printer does, the value is the same and stays on one line.
+        #[test]
+        fn a_value_never_breaks_a_line(text in "[\\x00-\\u{10FFFF}]{0,20}", numbers in proptest::collection::vec(proptest::num::i64::ANY, 0..5)) {
+            let value = serde_json::json!({ &text: [text, { "n": numbers }] });
+            let pretty = serde_json::to_string_pretty(&value).unwrap().replace("\n", "\r\n");
+            let json = Json::parse(&pretty).unwrap();
+            proptest::prop_assert!(!json.get().contains(['\n', '\r']));
+            proptest::prop_assert_eq!(json.decode::<serde_json::Value>().unwrap(), value);
+        }
+    }
+
     #[test]
     fn depth_is_no_recursion() {
         let deep = "[".repeat(200_000) + &"]".repeat(200_000);

@@ -4,7 +4,8 @@ use alloc::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{Json, Members, Str};
+use super::{ClientCapabilities, Implementation, Json, LoggingLevel, Members, Str};
+use crate::rpc::de::DecodeError;
 
 /// The `_meta` object: an open set of members, kept verbatim and in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -73,6 +74,30 @@ impl Meta {
     #[must_use]
     pub fn protocol_version(&self) -> Option<Cow<'_, str>> {
         self.get(key::PROTOCOL_VERSION)?.as_str()
+    }
+
+    /// What the client can do, as this request declares it.
+    #[must_use]
+    pub fn client_capabilities(&self) -> Option<Result<ClientCapabilities, DecodeError>> {
+        self.get(key::CLIENT_CAPABILITIES).map(Json::decode)
+    }
+
+    /// Who asks. `None` also if it cannot be read: it is for people and logs.
+    #[must_use]
+    pub fn client_info(&self) -> Option<Implementation> {
+        self.get(key::CLIENT_INFO)?.decode().ok()
+    }
+
+    /// Who answers. `None` also if it cannot be read: it is for people and logs.
+    #[must_use]
+    pub fn server_info(&self) -> Option<Implementation> {
+        self.get(key::SERVER_INFO)?.decode().ok()
+    }
+
+    /// The level from which the client wants log messages of this request.
+    #[must_use]
+    pub fn log_level(&self) -> Option<Result<LoggingLevel, DecodeError>> {
+        self.get(key::LOG_LEVEL).map(Json::decode)
     }
 
     /// The 2025-11-25 task that a message belongs to.
@@ -219,6 +244,19 @@ mod tests {
         for free in ["com.example.mcp/x", "mcp/x", "progressToken", "io.mcpx/y"] {
             assert!(!key::is_reserved(free), "{free}");
         }
+    }
+
+    #[test]
+    fn known_members_are_read() {
+        let text = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/serverInfo":{"name":5},"io.modelcontextprotocol/logLevel":"loud","io.modelcontextprotocol/subscriptionId":7}"#;
+        let meta: Meta = serde_json::from_str(text).unwrap();
+        assert_eq!(meta.protocol_version().as_deref(), Some("2026-07-28"));
+        assert!(meta.client_capabilities().unwrap().unwrap().supports_roots());
+        assert_eq!(meta.client_info().unwrap().name, "c");
+        assert_eq!(meta.server_info(), None);
+        assert!(meta.log_level().unwrap().is_err());
+        assert_eq!(meta.subscription_id().unwrap().get(), "7");
+        assert!(Meta::new().client_capabilities().is_none() && Meta::new().log_level().is_none());
     }
 
     #[test]

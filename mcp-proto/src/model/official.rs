@@ -1,6 +1,8 @@
 //! The model against the official schemas and examples, which are looked for in `../shared` beside the
 //! repository. Without them these tests say so and pass.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)] // helpers of tests are no tests
+
 mod examples;
 mod samples;
 

@@ -113,7 +113,7 @@ pub struct ListPromptsResult {
     #[serde(default, deserialize_with = "number::millis")]
     pub ttl_ms: u64,
     /// Who may share a cached answer. Since 2026-07-28.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::result::scope")]
     pub cache_scope: CacheScope,
     /// Metadata, written with the envelope.
     #[serde(rename = "_meta", default, skip_serializing)]

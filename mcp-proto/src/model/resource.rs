@@ -282,7 +282,7 @@ pub struct ListResourcesResult {
     #[serde(default, deserialize_with = "number::millis")]
     pub ttl_ms: u64,
     /// Who may share a cached answer. Since 2026-07-28.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::result::scope")]
     pub cache_scope: CacheScope,
     /// Metadata, written with the envelope.
     #[serde(rename = "_meta", default, skip_serializing)]
@@ -320,7 +320,7 @@ pub struct ListResourceTemplatesResult {
     #[serde(default, deserialize_with = "number::millis")]
     pub ttl_ms: u64,
     /// Who may share a cached answer. Since 2026-07-28.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::result::scope")]
     pub cache_scope: CacheScope,
     /// Metadata, written with the envelope.
     #[serde(rename = "_meta", default, skip_serializing)]
@@ -355,7 +355,7 @@ pub struct ReadResourceResult {
     #[serde(default, deserialize_with = "number::millis")]
     pub ttl_ms: u64,
     /// Who may share a cached answer. Since 2026-07-28.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::result::scope")]
     pub cache_scope: CacheScope,
     /// Metadata, written with the envelope.
     #[serde(rename = "_meta", default, skip_serializing)]

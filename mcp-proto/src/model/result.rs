@@ -3,7 +3,7 @@
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::view::{self, WriteError};
 use super::{Meta, ProtocolVersion};
@@ -50,6 +50,12 @@ names! {
         #[default]
         Private = "private",
     }
+}
+
+/// Reads a scope of which only `public` matters: whatever else a peer says, nothing is shared.
+pub(super) fn scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CacheScope, D::Error> {
+    let name = Option::<super::Str>::deserialize(deserializer)?;
+    Ok(name.and_then(|name| CacheScope::parse(&name)).unwrap_or_default())
 }
 
 /// An answer that says only that the request was carried out.

@@ -1,6 +1,6 @@
 //! Tools and what they return. [spec: server/tools]
 
-use alloc::{borrow::Cow, string::String, vec::Vec};
+use alloc::{borrow::Cow, format, string::String, vec::Vec};
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,10 @@ use super::{
     ResultBody, Str, json, number,
     view::{self, WriteError},
 };
-use crate::rpc::write_str;
+use crate::rpc::{
+    de::{self, DecodeError},
+    write_str,
+};
 
 /// A tool, as listed. [spec: server/tools#tool]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -73,8 +76,13 @@ impl Tool {
         self.title.as_deref().or_else(annotated).unwrap_or(&self.name)
     }
 
-    /// The tool with schemas that `version` allows, or `None` if it allows these.
+    /// The tool with schemas that `version` allows, and with the title where it looks for one; `None` if
+    /// all is well as it is.
     pub(crate) fn fitted(&self, version: ProtocolVersion) -> Option<Self> {
+        let moved_title = self.title.as_ref().filter(|_| {
+            let annotated = self.annotations.as_ref().is_some_and(|annotations| annotations.title.is_some());
+            !annotated && version.has_member("Tool", "annotations") && !version.has_member("Tool", "title")
+        });
         let drop_output = self.output_schema.as_ref().is_some_and(|schema| {
             !version.has_any_structured_content()
                 && version.has_member("Tool", "outputSchema")
@@ -84,10 +92,13 @@ impl Tool {
             |schema: &JsonSchema| if version.has_boolean_subschemas() { None } else { narrowed(schema) };
         let input = narrow(&self.input_schema);
         let output = if drop_output { None } else { self.output_schema.as_ref().and_then(narrow) };
-        if !drop_output && input.is_none() && output.is_none() {
+        if !drop_output && input.is_none() && output.is_none() && moved_title.is_none() {
             return None;
         }
         let mut tool = self.clone();
+        if let Some(title) = moved_title {
+            tool.annotations.get_or_insert_default().title = Some(title.clone());
+        }
         if let Some(schema) = input {
             tool.input_schema = schema;
         }
@@ -102,6 +113,12 @@ impl Tool {
 
 /// The schema with `true` and `false` properties of its root as objects, or `None` if it has none.
 fn narrowed(schema: &JsonSchema) -> Option<JsonSchema> {
+    if !["true", "false"]
+        .iter()
+        .any(|word| memchr::memmem::find(schema.get().as_bytes(), word.as_bytes()).is_some())
+    {
+        return None; // most schemas: not worth reading
+    }
     let mut root: Members<Json> = schema.as_json().decode().ok()?;
     let mut properties: Members<Json> = root.get("properties")?.decode().ok()?;
     let mut changed = false;
@@ -277,7 +294,7 @@ pub struct ListToolsResult {
     #[serde(default, deserialize_with = "number::millis")]
     pub ttl_ms: u64,
     /// Who may share a cached answer. Since 2026-07-28.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "super::result::scope")]
     pub cache_scope: CacheScope,
     /// Metadata, written with the envelope.
     #[serde(rename = "_meta", default, skip_serializing)]
@@ -293,6 +310,50 @@ impl ListToolsResult {
 
     setters! { next_cursor: Str, meta: Meta }
     cache_setter! {}
+
+    /// Reads a list tool by tool: one that cannot be read, or whose input schema is not that of an
+    /// object, is left out and reported, and does not cost the others.
+    ///
+    /// # Errors
+    ///
+    /// What is no list of tools at all.
+    pub fn decode_each(json: &str) -> Result<(Self, Vec<DecodeError>), DecodeError> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase", expecting = "a list of tools")]
+        struct Page {
+            tools: Vec<Json>,
+            next_cursor: Option<Str>,
+            #[serde(default, deserialize_with = "number::millis")]
+            ttl_ms: u64,
+            #[serde(default, deserialize_with = "super::result::scope")]
+            cache_scope: CacheScope,
+            #[serde(rename = "_meta")]
+            meta: Option<Meta>,
+        }
+
+        let Page { tools: raw, next_cursor, ttl_ms, cache_scope, meta } = de::from_str(json)?;
+        let (mut tools, mut faults) = (Vec::with_capacity(raw.len()), Vec::new());
+        for (at, json) in raw.iter().enumerate() {
+            match json.decode::<Listed>() {
+                Ok(Listed(tool)) => tools.push(tool),
+                Err(fault) => faults.push(fault.within(&format!("/tools/{at}"))),
+            }
+        }
+        Ok((Self { tools, next_cursor, ttl_ms, cache_scope, meta }, faults))
+    }
+}
+
+/// A tool that can be called.
+struct Listed(Tool);
+
+impl<'de> Deserialize<'de> for Listed {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let tool = Tool::deserialize(deserializer)?;
+        if tool.input_schema.root_is_object_type() {
+            return Ok(Self(tool));
+        }
+        Err(serde::de::Error::custom("expected an `inputSchema` of type `object`"))
+    }
 }
 
 impl ResultBody for ListToolsResult {
@@ -529,6 +590,48 @@ mod tests {
         );
         assert_eq!(old.tools[1].output_schema, None);
         assert!(matches!(list.fitted(V::V2026_07_28), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn one_bad_tool_does_not_cost_the_list() {
+        // T05
+        let good = r#"{"name":"good","inputSchema":{"type":"object"}}"#;
+        let old = r#"{"name":"old","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","definitions":{}}}"#;
+        let bad = [
+            r#"{"name":"a","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#"}}"#,
+            r#"{"name":"b","inputSchema":null}"#,
+            r#"{"name":"c","inputSchema":{"type":"string"}}"#,
+            "null",
+            r#"{"inputSchema":{"type":"object"}}"#,
+        ];
+        let all = alloc::format!(
+            r#"{{"tools":[{good},{},{old}],"nextCursor":null,"cacheScope":"odd"}}"#,
+            bad.join(",")
+        );
+        let (list, faults) = ListToolsResult::decode_each(&all).unwrap();
+        let names: Vec<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(
+            (names, list.next_cursor, list.cache_scope),
+            (alloc::vec!["good", "old"], None, CacheScope::Private)
+        );
+        assert_eq!(faults.len(), bad.len());
+        for (at, fault) in faults.iter().enumerate() {
+            assert!(fault.pointer.starts_with(&alloc::format!("/tools/{}", at + 1)), "{fault}");
+        }
+        for none in [r#"{"tools":null}"#, r#"{"tools":{}}"#, "{}", "[]"] {
+            assert!(ListToolsResult::decode_each(none).is_err(), "{none}");
+        }
+    }
+
+    #[test]
+    fn a_title_goes_where_the_revision_looks_for_it() {
+        let list = ListToolsResult::new([Tool::new("t", JsonSchema::any_object()).title("T")]);
+        let bare = r#"{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#;
+        assert_eq!(text(V::V2024_11_05, &list), bare);
+        let annotated =
+            r#"{"tools":[{"name":"t","inputSchema":{"type":"object"},"annotations":{"title":"T"}}]}"#;
+        assert_eq!(text(V::V2025_03_26, &list), annotated);
+        assert!(matches!(list.fitted(V::V2025_06_18), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -195,8 +195,9 @@ pub trait Channel: sealed::Sealed {
             return Ok(self.bridge(pending.key, input, out));
         }
         Ok(self.finish(pending.key, true, out, |out, slot, config| {
-            write_result(out, slot, config, "input_required", None, |out| {
-                view::write(out, slot.version, input).is_ok()
+            // An answer that asks for nothing is none: it becomes an error of ours.
+            write_result(out, slot, config, "input_required", input.meta(), |out| {
+                !input.is_empty() && view::write(out, slot.version, input).is_ok()
             });
         }))
     }
@@ -207,7 +208,8 @@ pub trait Channel: sealed::Sealed {
     ///
     /// # Errors
     ///
-    /// The client did not declare the tasks extension (2026-07-28); nothing was written.
+    /// The client did not declare the tasks extension (2026-07-28), or its revision has no tasks; nothing
+    /// was written.
     fn become_task<M: MayBecomeTask>(
         &mut self,
         pending: Pending<M>,
@@ -215,7 +217,7 @@ pub trait Channel: sealed::Sealed {
         out: &mut Vec<u8>,
     ) -> Result<Delivery, MissingCapability<M>> {
         let Some(slot) = self.slot(pending.key) else { return Ok(Delivery::Discarded) };
-        if slot.version.has_tasks_extension() && !slot.features.tasks_extension {
+        if !slot.version.has_core_tasks() && !slot.features.tasks_extension {
             return Err(MissingCapability { pending, required: TASKS_REQUIRED });
         }
         Ok(self.finish(pending.key, true, out, |out, slot, config| {

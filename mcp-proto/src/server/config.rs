@@ -106,6 +106,12 @@ impl Config {
         self.versions.iter().copied().filter(|v| !v.is_modern()).max()
     }
 
+    /// Whether requests without a handshake are served.
+    #[must_use]
+    pub fn is_modern(&self) -> bool {
+        self.versions.iter().any(|v| v.is_modern())
+    }
+
     pub(crate) const fn gates(&self) -> Gates {
         self.gates
     }

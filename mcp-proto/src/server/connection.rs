@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::value::RawValue;
 
+use super::batch::Batches;
 use super::channel::{Channel, Log, Progress, sealed, write_progress, write_result};
 use super::config::Config;
 use super::event::{Answer, Event, Incoming, Notice, Violation};
@@ -22,7 +23,7 @@ use crate::model::LoggingLevel;
 use crate::model::meta::key as meta_key;
 use crate::model::method::{self, ServerMethod, decode_level};
 use crate::model::{Implementation, InputRequest, InputRequired, ProtocolVersion, SubscriptionFilter};
-use crate::rpc::{self, Error, Malformed, Members, Message, Params, Parsed, RequestId, str_from_json};
+use crate::rpc::{self, Error, Malformed, Message, Params, Parsed, RequestId, str_from_json};
 use crate::time::Instant;
 
 /// The server's side of one byte stream.
@@ -46,21 +47,12 @@ pub struct Connection {
     inflight: InFlight,
     listens: usize,
     session: Option<Session>,
-    batches: Vec<Option<BatchReply>>,
-    /// The batch whose messages are being handled.
-    current_batch: Option<u32>,
+    batches: Batches,
     /// Parked calls that can go on at once.
     ready: VecDeque<RequestKey>,
     any_due: bool,
     closed: bool,
-}
-
-/// The answers to a batch, collected until the last one is there.
-#[derive(Debug, Default)]
-struct BatchReply {
-    unread: usize,
-    open: usize,
-    answers: Vec<u8>,
+    input_ended: bool,
 }
 
 /// Tells connections apart, so that a key of one finds nothing in another.
@@ -77,16 +69,17 @@ impl Connection {
             inflight: InFlight::new(number),
             listens: 0,
             session: None,
-            batches: Vec::new(),
-            current_batch: None,
+            batches: Batches::default(),
             ready: VecDeque::new(),
             any_due: false,
             closed: false,
+            input_ended: false,
         }
     }
 
     /// Takes one frame: at most one event comes back, and every byte that is due without you is in `out`.
     pub fn handle<'b>(&mut self, frame: &'b [u8], now: Instant, out: &mut Vec<u8>) -> Option<Event<'b>> {
+        self.batches.give_up(out);
         match rpc::parse(frame, &self.config.limits) {
             Ok(Parsed::Message(message)) => self.message(message, now, out),
             Ok(Parsed::Batch(batch)) => self.batch(batch, out),
@@ -95,51 +88,30 @@ impl Connection {
     }
 
     /// Takes one message of [`Event::Batch`]. Hand over all of them, in order: the answers leave as one
-    /// array when the last is there.
+    /// array when the last is there. The next [`handle`](Self::handle) ends what was not handed over.
     pub fn handle_member<'b>(
         &mut self,
         message: &'b RawValue,
         now: Instant,
         out: &mut Vec<u8>,
     ) -> Option<Event<'b>> {
-        let batch = self.current_batch;
-        if let Some(reply) = self.reply_mut(batch) {
-            reply.unread = reply.unread.saturating_sub(1);
-            if reply.unread == 0 {
-                self.current_batch = None;
-            }
-        }
-        let before = self.inflight.len();
-        // What is answered at once goes into the array as well.
-        let mut direct = Vec::new();
         let event = match rpc::parse(message.get().as_bytes(), &self.config.limits) {
-            Ok(Parsed::Message(message)) => {
-                self.current_batch = batch;
-                let event = self.message(message, now, &mut direct);
-                self.current_batch = batch.filter(|_| self.reply_mut(batch).is_some_and(|r| r.unread > 0));
-                event
-            }
+            Ok(Parsed::Message(message)) => self.message(message, now, out),
             Ok(Parsed::Batch(_)) => {
                 let error = Error::invalid_request("Invalid request: a batch inside a batch");
-                Some(self.reject(None, error, &mut direct))
+                Some(self.reject(None, error, out))
             }
-            Err(malformed) => Some(self.malformed(malformed, &mut direct)),
+            Err(malformed) => Some(self.malformed(malformed, out)),
         };
-        let opened = self.inflight.len() > before;
-        if let Some(reply) = self.reply_mut(batch) {
-            reply.open += usize::from(opened);
-            append_answers(&mut reply.answers, &direct);
-        } else {
-            out.extend_from_slice(&direct);
-        }
-        self.end_batch(batch, out);
+        self.batches.member_read(out);
         event
     }
 
     /// The moment at which to call [`handle_timeout`](Self::handle_timeout), if nothing happens before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {
-        if !self.ready.is_empty() {
+        // What is ready, and questions whose time has not begun, want a look at the clock now.
+        if !self.ready.is_empty() || self.session.as_ref().is_some_and(Session::waits_for_clock) {
             return Some(Instant::ZERO);
         }
         let request = self.inflight.next_deadline().map(|(at, _)| at);
@@ -164,6 +136,7 @@ impl Connection {
             return Some(Event::TimedOut { key });
         }
         let session = self.session.as_mut()?;
+        session.start_clocks(now, self.config.limits.client_request_timeout);
         let mut expired = None;
         let mark = out.len();
         Wrap::Line.write(out, |out| expired = session.expire(now, out));
@@ -227,7 +200,9 @@ impl Connection {
     ) -> Delivery {
         let limits = &self.config.limits;
         let uris = honored.resource_subscriptions.len() + honored.task_ids.len();
-        let refusal = if self.listens >= limits.max_listens {
+        let refusal = if self.closed {
+            Some(Error::new(rpc::code::INTERNAL_ERROR, "The server is closing"))
+        } else if self.listens >= limits.max_listens {
             Some(Error::new(rpc::code::INTERNAL_ERROR, "Too many subscriptions are open"))
         } else if uris > limits.max_subscribed_uris {
             Some(Error::invalid_params("Too many resources in one subscription"))
@@ -276,7 +251,7 @@ impl Connection {
         self.ask_session(Some(request), question, now, out)
     }
 
-    /// Asks a legacy client something outside of any call.
+    /// Asks a legacy client something outside of any call, once [`Event::Initialized`] was there.
     ///
     /// # Errors
     ///
@@ -287,7 +262,11 @@ impl Connection {
         now: Instant,
         out: &mut Vec<u8>,
     ) -> Result<AskKey, AskError> {
-        if let Some(required) = self.session.as_ref().and_then(|s| s.features.missing(question)) {
+        let session = self.session.as_ref().ok_or(AskError::Modern)?;
+        if !session.initialized {
+            return Err(AskError::TooEarly);
+        }
+        if let Some(required) = session.features.missing(question) {
             return Err(AskError::MissingCapability(required));
         }
         self.ask_session(None, question, now, out)
@@ -314,7 +293,7 @@ impl Connection {
         }
         let mut number = 0;
         Wrap::Line.write(out, |out| {
-            number = session.ask(Ask::new(None, deadline, None), question, Some(task), out);
+            number = session.ask(Ask::new(None, deadline), question, Some(task), out);
         });
         Ok(AskKey { connection: self.number, number })
     }
@@ -424,6 +403,7 @@ impl Connection {
     /// answer can come. Calls whose questions the machine asked end with an error; others go on.
     pub fn end_of_input(&mut self, out: &mut Vec<u8>) {
         self.close(out);
+        self.input_ended = true;
         let Some(session) = &mut self.session else { return };
         for ask in session.forget_asks() {
             if let (Some(_), Some(key)) = (ask.bridge, ask.request) {
@@ -478,7 +458,7 @@ impl Connection {
         }
     }
 
-    fn malformed(&self, malformed: Malformed, out: &mut Vec<u8>) -> Event<'static> {
+    fn malformed(&mut self, malformed: Malformed, out: &mut Vec<u8>) -> Event<'static> {
         let Malformed { id, error, is_response, .. } = malformed;
         if is_response {
             return Event::Rejected(Violation { error, id, answered: false });
@@ -488,10 +468,11 @@ impl Connection {
 
     /// Tells the peer, where its revision has a form for it: an error without an id exists since
     /// 2025-11-25 only.
-    fn reject(&self, id: Option<RequestId>, error: Error, out: &mut Vec<u8>) -> Event<'static> {
+    fn reject(&mut self, id: Option<RequestId>, error: Error, out: &mut Vec<u8>) -> Event<'static> {
         let answered = id.is_some() || self.session_version().is_none_or(|v| v.allows_error_without_id());
         if answered {
-            Wrap::Line.write(out, |out| rpc::write_error(out, id.as_ref(), &error));
+            let batch = self.batches.current();
+            self.batches.answer(batch, out, |out| rpc::write_error(out, id.as_ref(), &error));
         }
         Event::Rejected(Violation { error, id, answered })
     }
@@ -501,37 +482,8 @@ impl Connection {
             let error = Error::invalid_request("Invalid request: this revision has no batches");
             return Some(self.reject(None, error, out));
         }
-        let reply = BatchReply { unread: batch.len(), ..BatchReply::default() };
-        let at = self.batches.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.batches.push(None);
-            self.batches.len() - 1
-        });
-        self.batches[at] = Some(reply);
-        self.current_batch = Some(at as u32);
+        self.batches.begin(batch.len(), out);
         Some(Event::Batch(batch))
-    }
-
-    fn reply_mut(&mut self, batch: Option<u32>) -> Option<&mut BatchReply> {
-        self.batches.get_mut(batch? as usize)?.as_mut()
-    }
-
-    /// Writes the array once every message was read and every request answered.
-    fn end_batch(&mut self, batch: Option<u32>, out: &mut Vec<u8>) {
-        let Some(reply) = self.reply_mut(batch) else { return };
-        if reply.unread > 0 || reply.open > 0 {
-            return;
-        }
-        let answers = core::mem::take(&mut reply.answers);
-        if let Some(at) = batch {
-            self.batches[at as usize] = None;
-        }
-        if !answers.is_empty() {
-            Wrap::Line.write(out, |out| {
-                out.push(b'[');
-                out.extend_from_slice(&answers);
-                out.push(b']');
-            });
-        }
     }
 
     fn request<'b>(
@@ -543,7 +495,9 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Option<Event<'b>> {
         let known = ServerMethod::parse(&method);
-        let admitted = if params.meta().get(meta_key::PROTOCOL_VERSION).is_some() {
+        // A server of handshakes only does not know what the stamp means.
+        let stamped = self.config.is_modern() && params.meta().get(meta_key::PROTOCOL_VERSION).is_some();
+        let admitted = if stamped {
             self.admit_modern(&params)
         } else if known == Some(ServerMethod::Initialize) {
             return self.initialize(id, &params, out);
@@ -554,6 +508,10 @@ impl Connection {
             Ok(admitted) => admitted,
             Err(error) => return Some(self.reject(Some(id), error, out)),
         };
+        if version.is_modern() && self.batches.current().is_some() {
+            let error = Error::invalid_request("Invalid request: its revision has no batches");
+            return Some(self.reject(Some(id), error, out));
+        }
         if known.is_some_and(|known| !self.config.offers(version, known)) {
             return Some(self.reject(Some(id), Error::method_not_found(&method), out));
         }
@@ -571,7 +529,7 @@ impl Connection {
             return match answer {
                 Ok(body) => {
                     let slot = self.slot_of(id, version, features, &params, None);
-                    Wrap::Line.write(out, |out| {
+                    self.batches.answer(slot.batch, out, |out| {
                         write_result_of_machine(out, &slot, &self.config, body);
                     });
                     None
@@ -596,6 +554,7 @@ impl Connection {
         let timeout = self.config.limits.request_timeout.filter(|_| known != Some(ServerMethod::Listen));
         let mut slot = self.slot_of(id, version, features, &params, timeout.map(|t| now + t));
         slot.kind = kind;
+        self.batches.opened(slot.batch);
         let key = self.inflight.insert(slot);
         Some(Event::Request(Incoming { pending: Pending::new(key), method, params, version, features }))
     }
@@ -619,6 +578,12 @@ impl Connection {
             .filter(|raw| raw.get().starts_with('{'))
             .and_then(|raw| ClientFeatures::from_json(raw.get()))
             .ok_or_else(|| missing(meta_key::CLIENT_CAPABILITIES, "an object"))?;
+        if let Some(level) = meta.get(meta_key::LOG_LEVEL)
+            && level.get() != "null"
+            && str_from_json(level.get()).and_then(|level| LoggingLevel::parse(&level)).is_none()
+        {
+            return Err(missing(meta_key::LOG_LEVEL, "a logging level such as \"info\""));
+        }
         match self.config.served(&version) {
             Some(served) if served.is_modern() => Ok((served, features)),
             _ => Err(unsupported_version(&self.config, ProtocolVersion::LATEST, &version)),
@@ -636,6 +601,10 @@ impl Connection {
             (None, Some(latest)) if known == Some(ServerMethod::Ping) => {
                 Ok((latest, ClientFeatures::default()))
             }
+            (None, Some(latest)) if !self.config.is_modern() => match known {
+                Some(known) if !latest.has_method(known) => Err(Error::method_not_found(known.as_str())),
+                _ => Err(Error::invalid_params("Invalid params: expected `initialize` first")),
+            },
             (None, _) => {
                 params.check()?;
                 Err(Error::invalid_params(alloc::format!(
@@ -723,7 +692,7 @@ impl Connection {
                 None
             },
             deadline,
-            batch: self.current_batch,
+            batch: self.batches.current(),
             kind: Kind::Call,
         }
     }
@@ -744,17 +713,24 @@ impl Connection {
             Some(method @ (M::Subscribe | M::Unsubscribe)) => {
                 let uri = params.members().required_text("uri")?;
                 let limits = &self.config.limits;
-                let taken = self.session.as_ref().map_or(0, |s| s.listen.uri_count());
                 if uri.len() > limits.max_uri {
                     return Err(Error::invalid_params("Invalid params at /params/uri: too long"));
                 }
-                if method == M::Subscribe && taken >= limits.max_subscribed_uris {
+                if method == M::Subscribe && !self.has_room_for(&uri) {
                     return Err(Error::invalid_params("Too many resources are subscribed to"));
                 }
                 Kind::Subscribe { uri: uri.into(), on: method == M::Subscribe }
             }
             _ => Kind::Call,
         })
+    }
+
+    /// Whether the session may subscribe to one more resource. Those that are about to be granted count.
+    fn has_room_for(&self, uri: &str) -> bool {
+        let Some(session) = &self.session else { return false };
+        let about_to = self.inflight.slots().filter(|s| matches!(s.kind, Kind::Subscribe { on: true, .. }));
+        session.listen.subscribes_to(uri)
+            || session.listen.uri_count() + about_to.count() < self.config.limits.max_subscribed_uris
     }
 
     fn notification<'b>(
@@ -764,14 +740,19 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Option<Event<'b>> {
         match &*method {
-            "notifications/cancelled" => self.cancelled(params.members(), out),
-            "notifications/initialized" if self.session.is_some() => Some(Event::Initialized),
+            "notifications/cancelled" => self.cancelled(&params, out),
+            "notifications/initialized" if self.session.is_some() => {
+                self.session.iter_mut().for_each(|session| session.initialized = true);
+                Some(Event::Initialized)
+            }
             _ => Some(Event::Notification(Notice { method, params })),
         }
     }
 
     /// Malformed and unknown cancellations are ignored. [spec: basic/patterns/cancellation]
-    fn cancelled<'b>(&mut self, members: &Members<'b>, out: &mut Vec<u8>) -> Option<Event<'b>> {
+    fn cancelled<'b>(&mut self, params: &Params<'b>, out: &mut Vec<u8>) -> Option<Event<'b>> {
+        params.check().ok()?;
+        let members = params.members();
         let id = RequestId::parse(members.get("requestId")?.get(), self.config.limits.max_id)?;
         let key = self.inflight.find(&id)?;
         let reason = members.text("reason").ok().flatten();
@@ -813,7 +794,7 @@ impl Connection {
             Err(error) => {
                 let error = Error::new(
                     rpc::code::INTERNAL_ERROR,
-                    alloc::format!("The client refused to answer: {}", error.message),
+                    alloc::format!("The client refused to answer: {}", rpc::Short(&error.message)),
                 );
                 let _ = self.fail(Pending::<method::CallTool>::new(key), &error, out);
                 Some(Event::Cancelled { key, reason: Some(error.message) })
@@ -831,22 +812,31 @@ impl Connection {
         let deadline = self.config.limits.client_request_timeout.map(|t| now + t);
         let session = self.session_for_ask()?;
         let mut number = 0;
-        Wrap::Line
-            .write(out, |out| number = session.ask(Ask::new(request, deadline, None), question, None, out));
+        Wrap::Line.write(out, |out| number = session.ask(Ask::new(request, deadline), question, None, out));
         Ok(AskKey { connection: self.number, number })
     }
 
     fn session_for_ask(&mut self) -> Result<&mut Session, AskError> {
         let most = self.config.limits.max_client_requests;
         let session = self.session.as_mut().ok_or(AskError::Modern)?;
+        if self.input_ended {
+            return Err(AskError::InputEnded);
+        }
         if session.open_asks() >= most {
             return Err(AskError::TooMany);
         }
         Ok(session)
     }
 
-    /// Takes a request out of the table without an answer.
-    fn forget(&mut self, key: RequestKey, out: &mut Vec<u8>) -> Option<Slot> {
+    /// Ends a request without an answer.
+    fn forget(&mut self, key: RequestKey, out: &mut Vec<u8>) {
+        if let Some(slot) = self.take(key, out) {
+            self.batches.closed(slot.batch, out);
+        }
+    }
+
+    /// Takes a request out of the table, and back what was asked in the course of it.
+    fn take(&mut self, key: RequestKey, out: &mut Vec<u8>) -> Option<Slot> {
         let slot = self.inflight.remove(key)?;
         if matches!(slot.kind, Kind::Listen(_)) {
             self.listens -= 1;
@@ -855,10 +845,6 @@ impl Connection {
             session.withdraw(key, |number| {
                 Wrap::Line.write(out, |out| write_cancelled(out, number, "the call is over"));
             });
-        }
-        if let Some(reply) = self.reply_mut(slot.batch) {
-            reply.open = reply.open.saturating_sub(1);
-            self.end_batch(slot.batch, out);
         }
         Some(slot)
     }
@@ -872,6 +858,10 @@ pub enum AskError {
     RequestOver,
     /// There is no handshake: a client of 2026-07-28 is asked through `input_required`.
     Modern,
+    /// The client has not said yet that the handshake is over.
+    TooEarly,
+    /// No answer can come: see [`Connection::end_of_input`].
+    InputEnded,
     /// The client did not declare what it would have to: the JSON text of a `ClientCapabilities` object.
     MissingCapability(&'static str),
     /// [`Limits::max_client_requests`](crate::limits::Limits::max_client_requests) requests are open.
@@ -883,6 +873,8 @@ impl core::fmt::Display for AskError {
         match self {
             Self::RequestOver => f.write_str("the call is over"),
             Self::Modern => f.write_str("there is no legacy session to ask"),
+            Self::TooEarly => f.write_str("the handshake is not over"),
+            Self::InputEnded => f.write_str("the client is gone"),
             Self::MissingCapability(required) => write!(f, "the client did not declare {required}"),
             Self::TooMany => f.write_str("too many requests to the client are open"),
         }
@@ -913,16 +905,6 @@ fn write_result_of_machine(out: &mut Vec<u8>, slot: &Slot, config: &Config, body
     }
 }
 
-/// Appends answers, one a line in `lines`, to the members of an array.
-fn append_answers(array: &mut Vec<u8>, lines: &[u8]) {
-    for line in lines.split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
-        if !array.is_empty() {
-            array.push(b',');
-        }
-        array.extend_from_slice(line);
-    }
-}
-
 impl sealed::Sealed for Connection {
     fn slot(&self, key: RequestKey) -> Option<&Slot> {
         self.inflight.get(key)
@@ -935,21 +917,9 @@ impl sealed::Sealed for Connection {
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>, &Slot, &Config),
     ) -> Delivery {
-        let Some(batch) = self.inflight.get(key).map(|slot| slot.batch) else { return Delivery::Discarded };
-        // The answer of a member waits in its array; it must be there before the array may end.
-        if self.reply_mut(batch).is_some() {
-            let mut line = Vec::new();
-            if let Some(slot) = self.inflight.get(key) {
-                Wrap::Line.write(&mut line, |out| write(out, slot, &self.config));
-            }
-            if let Some(reply) = self.reply_mut(batch) {
-                append_answers(&mut reply.answers, &line);
-            }
-            self.forget(key, out);
-            return Delivery::Written;
-        }
-        let Some(slot) = self.forget(key, out) else { return Delivery::Discarded };
-        Wrap::Line.write(out, |out| write(out, &slot, &self.config));
+        let Some(slot) = self.take(key, out) else { return Delivery::Discarded };
+        self.batches.answer(slot.batch, out, |out| write(out, &slot, &self.config));
+        self.batches.closed(slot.batch, out);
         if let (Kind::Subscribe { uri, on }, true, Some(session)) = (slot.kind, granted, &mut self.session) {
             if on {
                 session.listen.subscribe(&uri);
@@ -967,9 +937,16 @@ impl sealed::Sealed for Connection {
             return self.abandon(key, out);
         };
         let questions = input.input_requests.len();
+        if input.is_empty() {
+            return self.abandon(key, out);
+        }
         let open = self.session.as_ref().map_or(0, Session::open_asks);
         if parked.rounds >= limits.max_rounds || open + questions > limits.max_client_requests {
             let error = Error::new(rpc::code::INTERNAL_ERROR, "The call asks too many questions");
+            return self.fail(Pending::<method::CallTool>::new(key), &error, out);
+        }
+        if self.input_ended && questions > 0 {
+            let error = Error::new(rpc::code::INTERNAL_ERROR, "The client is gone");
             return self.fail(Pending::<method::CallTool>::new(key), &error, out);
         }
         parked.begin_round(questions, input.request_state.clone());
@@ -978,7 +955,7 @@ impl sealed::Sealed for Connection {
         }
         if let Some(session) = &mut self.session {
             for (name, question) in input.input_requests.iter() {
-                let ask = Ask::new(Some(key), None, Some(name.clone()));
+                let ask = Ask::without_clock(key, name.clone());
                 Wrap::Line.write(out, |out| {
                     session.ask(ask, question, None, out);
                 });
@@ -1006,7 +983,8 @@ impl Channel for Connection {
             return self.log_session(log, out);
         }
         // Without a level on this request nothing is sent. [spec: server/utilities/logging]
-        if slot.log_level.is_none_or(|least| log.level < least) {
+        let wanted = slot.log_level.is_some_and(|least| log.level >= least);
+        if !wanted || !self.config.gates().logging {
             return Delivery::Discarded;
         }
         Wrap::Line.write(out, |out| log.write(out));

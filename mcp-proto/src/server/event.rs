@@ -136,6 +136,7 @@ pub struct Refusal {
 #[derive(Debug)]
 #[must_use]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant)] // made in order to be matched: a box would only cost
 pub enum Call<'b> {
     /// `tools/list`
     ListTools(Pending<ListTools>, PageParams<'b>),

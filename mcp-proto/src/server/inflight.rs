@@ -161,6 +161,10 @@ impl InFlight {
         self.open.iter().map(|&at| self.key(at))
     }
 
+    pub(crate) fn slots(&self) -> impl Iterator<Item = &Slot> {
+        self.entries.iter().filter_map(|entry| entry.slot.as_ref())
+    }
+
     pub(crate) fn slots_mut(&mut self) -> impl Iterator<Item = &mut Slot> {
         self.entries.iter_mut().filter_map(|entry| entry.slot.as_mut())
     }

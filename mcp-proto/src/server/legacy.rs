@@ -1,11 +1,11 @@
 //! The session of a client that made a handshake: what it declared, what it subscribed to, and what it
 //! was asked. Modern requests on the same stream never touch it.
 
-use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use serde_json::value::RawValue;
 
@@ -18,7 +18,9 @@ use super::subscription::{Listen, Lists};
 use crate::model::LoggingLevel;
 use crate::model::method::ServerMethod;
 use crate::model::{Implementation, InputRequest, ProtocolVersion, Str};
-use crate::rpc::{Error, Members, Params, RequestId, unfit, write_notification, write_request, write_str};
+use crate::rpc::{
+    Error, Members, Params, RequestId, Short, unfit, write_notification, write_request, write_str,
+};
 use crate::time::Instant;
 
 /// The state of one handshake.
@@ -27,10 +29,13 @@ pub(crate) struct Session {
     pub(crate) version: ProtocolVersion,
     pub(crate) features: ClientFeatures,
     pub(crate) client: Implementation,
+    /// The client said that the handshake is over.
+    pub(crate) initialized: bool,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) listen: Listen,
     next_ask: i64,
     asks: BTreeMap<i64, Ask>,
+    waits_for_clock: bool,
 }
 
 /// A request of ours that the client has not answered.
@@ -38,6 +43,8 @@ pub(crate) struct Session {
 pub(crate) struct Ask {
     pub(crate) request: Option<RequestKey>,
     deadline: Option<Instant>,
+    /// It was asked where the time is not known: the deadline is counted from the next look at the clock.
+    without_clock: bool,
     /// The key in `inputResponses` if the machine asked on behalf of a parked call.
     pub(crate) bridge: Option<Str>,
 }
@@ -61,12 +68,14 @@ impl Session {
     ///
     /// `-32602` if the params do not fit, `-32022` naming what is served if no revision with a handshake is.
     pub(crate) fn open(params: &Params<'_>, config: &Config) -> Result<Self, Error> {
-        params.check()?;
         let members = params.members();
-        let offered = members.required_text("protocolVersion")?;
         let Some(latest) = config.latest_legacy() else {
+            // Whatever else is wrong, the client learns what is spoken here. [spec: basic/versioning]
+            let offered = members.text("protocolVersion").ok().flatten().unwrap_or_default();
             return Err(unsupported_version(config, ProtocolVersion::LATEST, &offered));
         };
+        params.check()?;
+        let offered = members.required_text("protocolVersion")?;
         let capabilities = members.required_object("capabilities")?;
         let features = ClientFeatures::from_json(capabilities.get())
             .ok_or_else(|| unfit("capabilities", "an object with distinct members", Some(capabilities)))?;
@@ -86,10 +95,12 @@ impl Session {
             // A capability counts only if the negotiated revision has it.
             features: features.of(version),
             client,
+            initialized: false,
             log_level: None,
             listen: Listen::legacy(lists),
             next_ask: 0,
             asks: BTreeMap::new(),
+            waits_for_clock: false,
         })
     }
 
@@ -141,13 +152,14 @@ impl Session {
 
     /// Appends a `ping` and returns its number.
     pub(crate) fn ping(&mut self, deadline: Option<Instant>, out: &mut Vec<u8>) -> i64 {
-        let number = self.register(Ask { request: None, deadline, bridge: None });
+        let number = self.register(Ask::new(None, deadline));
         write_request(out, &number.into(), "ping", |_| {});
         number
     }
 
     fn register(&mut self, ask: Ask) -> i64 {
         self.next_ask += 1;
+        self.waits_for_clock |= ask.without_clock;
         self.asks.insert(self.next_ask, ask);
         self.next_ask
     }
@@ -161,6 +173,21 @@ impl Session {
     pub(crate) fn answered(&mut self, id: &RequestId) -> Option<(i64, Ask)> {
         let number = id.as_i64()?;
         Some((number, self.asks.remove(&number)?))
+    }
+
+    /// Whether there are questions whose time has not begun.
+    pub(crate) fn waits_for_clock(&self) -> bool {
+        self.waits_for_clock && !self.asks.is_empty()
+    }
+
+    /// Lets the time of such questions begin.
+    pub(crate) fn start_clocks(&mut self, now: Instant, timeout: Option<Duration>) {
+        if core::mem::take(&mut self.waits_for_clock) {
+            for ask in self.asks.values_mut().filter(|ask| ask.without_clock) {
+                ask.without_clock = false;
+                ask.deadline = timeout.map(|timeout| now + timeout);
+            }
+        }
     }
 
     /// The earliest deadline of a request of ours.
@@ -188,12 +215,13 @@ impl Session {
 }
 
 impl Ask {
-    pub(crate) const fn new(
-        request: Option<RequestKey>,
-        deadline: Option<Instant>,
-        bridge: Option<Str>,
-    ) -> Self {
-        Self { request, deadline, bridge }
+    pub(crate) const fn new(request: Option<RequestKey>, deadline: Option<Instant>) -> Self {
+        Self { request, deadline, without_clock: false, bridge: None }
+    }
+
+    /// A question of a parked call, by its key in `inputResponses`.
+    pub(crate) const fn without_clock(request: RequestKey, key: Str) -> Self {
+        Self { request: Some(request), deadline: None, without_clock: true, bridge: Some(key) }
     }
 }
 
@@ -295,11 +323,7 @@ pub(crate) fn unsupported_version(config: &Config, version: ProtocolVersion, req
         names.push_str(served.as_str());
     }
     data.extend_from_slice(b"],\"requested\":");
-    let requested: Cow<'_, str> = match requested.char_indices().nth(64) {
-        Some((cut, _)) => Cow::Owned(alloc::format!("{}…", &requested[..cut])),
-        None => Cow::Borrowed(requested),
-    };
-    write_str(&mut data, &requested);
+    write_str(&mut data, &alloc::format!("{}", Short(requested)));
     data.push(b'}');
     let error = Error::new(
         version.unsupported_version_code(),

@@ -1,5 +1,6 @@
 //! The server's machines: bytes in, events and bytes out.
 
+mod batch;
 mod channel;
 mod config;
 mod connection;
@@ -11,6 +12,7 @@ mod pending;
 mod principal;
 mod subscription;
 
+#[cfg(feature = "service")]
 pub(crate) use channel::TASKS_REQUIRED;
 pub use channel::{Channel, Log, MissingCapability, Progress, missing_capability};
 pub use config::{Config, ConfigBuilder};

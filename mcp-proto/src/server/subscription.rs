@@ -88,6 +88,10 @@ impl Listen {
         self.uris.len()
     }
 
+    pub(crate) fn subscribes_to(&self, uri: &str) -> bool {
+        self.position(uri).is_ok()
+    }
+
     pub(crate) fn subscribe(&mut self, uri: &str) {
         if let Err(at) = self.position(uri) {
             self.uris.insert(at, (uri.into(), false));

@@ -1,0 +1,14 @@
+mod asks;
+mod batch;
+mod bridge;
+mod cancel;
+mod envelope;
+mod input;
+mod lifecycle;
+mod limits;
+mod log;
+mod pair;
+mod progress;
+mod stdio;
+mod subscriptions;
+mod tasks;

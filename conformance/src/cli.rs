@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::fixture::{self, Service};
+use crate::fixture::{self, Options};
 use crate::report::{self, Terminal};
 use crate::revision::Revision;
 use crate::run::{self, Baseline, Manner, Plan, Selection};
@@ -96,7 +96,7 @@ struct Serve {
     /// Worker threads of the runtime
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Further entries in the lists, so that they have pages
+    /// So many further tools, and pages of 100
     #[arg(long, value_name = "N", default_value_t = 0)]
     many: usize,
 }
@@ -140,7 +140,7 @@ struct Later {
 pub fn main() -> ExitCode {
     let done = match Line::parse().task.unwrap_or_else(|| Task::Run(Run::default())) {
         Task::Run(run) => run.go(),
-        Task::Serve(serve) => fixture::serve(&serve.service()).map(|()| true),
+        Task::Serve(serve) => fixture::serve(&serve.options()).map(|()| true),
         Task::List(list) => list.go(),
         Task::Client(_) => later("client"),
         Task::Probe(_) => later("probe"),
@@ -196,8 +196,8 @@ impl Run {
 }
 
 impl Serve {
-    fn service(self) -> Service {
-        Service {
+    fn options(self) -> Options {
+        Options {
             runtime: self.runtime.as_str().to_owned(),
             http: self.http,
             mutant: self.mutant,

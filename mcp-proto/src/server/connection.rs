@@ -413,6 +413,12 @@ impl Connection {
         }
     }
 
+    /// Whether a request is open and its client wants to hear of progress.
+    #[cfg(feature = "service")]
+    pub(crate) fn wants_progress(&self, key: RequestKey) -> bool {
+        self.inflight.get(key).is_some_and(|slot| slot.progress_token.is_some())
+    }
+
     /// How many requests are open, subscriptions included.
     #[must_use]
     pub const fn in_flight(&self) -> usize {

@@ -167,6 +167,13 @@ impl Ctx {
         Cancelled { call: Arc::clone(&self.call) }
     }
 
+    /// Whether the client asked to hear of progress and still can: worth a look before costly steps are
+    /// counted.
+    #[must_use]
+    pub fn wants_progress(&self) -> bool {
+        self.call.shared.lock().connection.wants_progress(self.call.key)
+    }
+
     /// Reports progress: not sent unless the client asked for it and the value has grown. Waits while the
     /// client is slow to read.
     /// [spec: basic/patterns/progress]

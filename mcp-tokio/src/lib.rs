@@ -1,1 +1,71 @@
-//! Runs `mcp-proto` on tokio.
+//! Runs `mcp-proto` on tokio: servers on standard input and output, on Unix and TCP sockets, and on any
+//! other byte stream.
+//!
+//! - [`stdio()`]: the standard streams of this process, without a thread between where that can be.
+//! - [`duplex`] and [`stream`]: anything that implements `AsyncRead` and `AsyncWrite`.
+//! - [`unix`] and [`tcp`]: a listening socket, many peers.
+//! - [`pair`]: a stream within the process, for tests.
+//!
+//! Each is a [`Transport`] with the same settings: whose stream it is (`principal`), how long accepted
+//! calls may go on after the end of the input (`drain`), and where handlers run (`runtime`).
+//! [`Serve::serve`] runs it to its end, [`Serve::serve_until`] until you say so.
+
+mod io;
+mod listen;
+mod runtime;
+
+pub use io::{Duplex, Split, Stream};
+pub use listen::Tcp;
+#[cfg(unix)]
+pub use listen::Unix;
+pub use mcp_io::{ByteStream, Listen, MemoryStream, Serve, ServeError, Stdio, Transport};
+#[cfg(unix)]
+pub use runtime::Fd;
+pub use runtime::{Alarm, Tokio};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+#[cfg(unix)]
+use tokio::net::UnixListener;
+
+/// The standard streams of this process. See [`Stdio`].
+#[must_use]
+pub fn stdio() -> Stdio<Tokio> {
+    Stdio::new(Tokio::current())
+}
+
+/// A stream that is read and written in one: a socket, a TLS session.
+pub fn duplex<S: AsyncRead + AsyncWrite + Send + Unpin>(stream: S) -> ByteStream<Tokio, Duplex<S>> {
+    ByteStream::new(Tokio::current(), Duplex::new(stream))
+}
+
+/// A stream that is read at one place and written at another: the pipes of a child, a named pipe.
+pub fn stream<I, O>(input: I, output: O) -> ByteStream<Tokio, Split<I, O>>
+where
+    I: AsyncRead + Send + Unpin,
+    O: AsyncWrite + Send + Unpin,
+{
+    ByteStream::new(Tokio::current(), Split::new(input, output))
+}
+
+/// A listening Unix socket. Who may connect may call: that is said by the permissions of its folder.
+#[cfg(unix)]
+#[must_use]
+pub fn unix(listener: UnixListener) -> Listen<Tokio, Unix> {
+    Listen::new(Tokio::current(), Unix(listener))
+}
+
+/// A listening TCP socket. Any program of this machine may connect, and of other machines too if it does
+/// not listen on a loopback address. It hangs up on what a browser can be made to send.
+#[must_use]
+pub fn tcp(listener: TcpListener) -> Listen<Tokio, Tcp> {
+    Listen::new(Tokio::current(), Tcp(listener))
+}
+
+/// A stream within the process: the server's end, and the client's.
+///
+/// Each direction holds at most `capacity` bytes before the writer has to wait.
+#[must_use]
+pub fn pair(capacity: usize) -> (ByteStream<Tokio, MemoryStream>, Stream<MemoryStream>) {
+    let (server, client) = mcp_io::pair(capacity);
+    (ByteStream::new(Tokio::current(), server), Stream::new(client))
+}

@@ -1,0 +1,137 @@
+//! A server whose handlers show what an adapter does. Tests and the programs that they start share it.
+
+use std::collections::HashMap;
+use std::future::{Future, pending, poll_fn};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use mcp_proto::service::{NoArguments, Server, ToolError};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Text {
+    text: String,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Size {
+    size: usize,
+}
+
+/// What the handlers and the test share.
+#[derive(Clone, Default)]
+pub(crate) struct Stage {
+    /// Handlers of `stuck` that run.
+    pub(crate) stuck: Arc<AtomicUsize>,
+    gates: Arc<Mutex<HashMap<String, Gate>>>,
+}
+
+#[derive(Default)]
+struct Gate {
+    waiting: usize,
+    open: bool,
+    wakers: Vec<Waker>,
+}
+
+impl Stage {
+    /// Lets the handlers of `gate` that wait there go on.
+    pub(crate) fn open(&self, name: &str) {
+        self.change(name, |gate| gate.open = true);
+    }
+
+    /// Completes when a gate is open.
+    pub(crate) async fn opened(&self, name: &str) {
+        self.until(name, |gate| gate.open).await;
+    }
+
+    /// Completes when so many handlers wait at a gate.
+    pub(crate) async fn crowd(&self, name: &str, size: usize) {
+        self.until(name, |gate| gate.waiting >= size).await;
+    }
+
+    fn change(&self, name: &str, change: impl FnOnce(&mut Gate)) {
+        let wakers = {
+            let mut gates = self.gates.lock().unwrap();
+            let gate = gates.entry(name.to_owned()).or_default();
+            change(gate);
+            std::mem::take(&mut gate.wakers)
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    fn until(&self, name: &str, is_over: impl Fn(&Gate) -> bool) -> impl Future<Output = ()> {
+        poll_fn(move |cx| {
+            let mut gates = self.gates.lock().unwrap();
+            let gate = gates.entry(name.to_owned()).or_default();
+            if is_over(gate) {
+                return Poll::Ready(());
+            }
+            gate.wakers.push(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+}
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+pub(crate) fn server(stage: &Stage) -> Server {
+    let (gates, meetings, stuck) = (stage.clone(), stage.clone(), Arc::clone(&stage.stuck));
+    Server::new("fixture", "1.0.0")
+        // Answers in its first poll.
+        .tool("echo", |_, p: Text| async move { Ok::<_, ToolError>(p.text) })
+        .tool("blob", |_, p: Size| async move { Ok::<_, ToolError>("x".repeat(p.size)) })
+        // Waits for the test to open the gate of that name.
+        .tool("gate", move |_, p: Text| {
+            let stage = gates.clone();
+            async move {
+                stage.change(&p.text, |gate| gate.waiting += 1);
+                stage.opened(&p.text).await;
+                Ok::<_, ToolError>(p.text)
+            }
+        })
+        // Waits until so many handlers do.
+        .tool("meet", move |_, p: Size| {
+            let stage = meetings.clone();
+            async move {
+                stage.change("meet", |gate| gate.waiting += 1);
+                stage.crowd("meet", p.size).await;
+                Ok::<_, ToolError>("met")
+            }
+        })
+        // Never ends by itself.
+        .tool("stuck", move |_, _: NoArguments| {
+            let counted = Counted::new(&stuck);
+            async move {
+                let _counted = counted;
+                pending::<()>().await;
+                Ok::<_, ToolError>("never")
+            }
+        })
+        .tool("who", |ctx, _: NoArguments| async move {
+            Ok::<_, ToolError>(ctx.principal().map_or_else(|| "nobody".into(), |who| who.id().to_owned()))
+        })
+        // Prints, and starts a child that prints and reads.
+        .tool("print", |_, p: Text| async move {
+            println!("printed: {}", p.text);
+            print!("printed without an end: {}", p.text);
+            let script = format!("echo child: {}; cat; echo child read all", p.text);
+            let status = std::process::Command::new("sh").args(["-c", &script]).status();
+            match status {
+                Ok(status) if status.success() => Ok("printed"),
+                other => Err(ToolError::new(format!("{other:?}"))),
+            }
+        })
+}

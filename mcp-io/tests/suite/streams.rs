@@ -1,0 +1,385 @@
+//! One byte stream.
+
+use std::future::{Future, pending, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use mcp_io::{ByteStream, Io, MemoryStream, Serve, ServeError, pair};
+use mcp_proto::limits::Limits;
+use mcp_proto::service::{NoArguments, Principal, Server};
+use serde_json::json;
+
+use super::client::{Client, call, echo, gate, text};
+use super::service::{Stage, server};
+use crate::rt;
+
+type Transport = ByteStream<rt::Runtime, MemoryStream>;
+
+fn streams() -> (Transport, Client) {
+    let (server, client) = pair(64 << 10);
+    (ByteStream::new(rt::RUNTIME, server), Client::new(client))
+}
+
+#[test]
+fn requests_are_answered() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let served = rt::spawn(server(&Stage::default()).serve(transport));
+        client.send(echo(1, "one")).await;
+        let answer = client.receive().await.unwrap();
+        assert_eq!((&answer["id"], text(&answer)), (&json!(1), "one".into()));
+        client.send(echo(2, "two") + &echo(3, "three")).await;
+        client.finish().await;
+        assert_eq!(client.rest().await, [(2, "two".into()), (3, "three".into())]);
+        served.await.unwrap();
+    });
+}
+
+#[test]
+fn a_message_may_come_in_any_pieces() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let served = rt::spawn(server(&Stage::default()).serve(transport));
+        let message = echo(1, "snow ☃ man");
+        for byte in message.as_bytes().chunks(1) {
+            client.send(byte).await;
+            rt::pause().await;
+        }
+        assert_eq!(text(&client.receive().await.unwrap()), "snow ☃ man");
+        client.finish().await;
+        served.await.unwrap();
+    });
+}
+
+/// Messages far longer than any buffer on the way, in both directions.
+#[test]
+fn long_messages_pass() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let served = rt::spawn(server(&Stage::default()).serve(transport));
+        let long = "long ".repeat(200_000);
+        client.send(echo(1, &long)).await;
+        assert!(text(&client.receive().await.unwrap()) == long);
+        client.finish().await;
+        served.await.unwrap();
+    });
+}
+
+/// Z01, S-STDIO-05: what was accepted is answered after the end of the input, also the last line if it
+/// lacks its end; then the stream is closed.
+#[test]
+fn the_end_of_input_finishes_accepted_work() {
+    rt::run(async {
+        let stage = Stage::default();
+        let (transport, mut client) = streams();
+        let served = rt::spawn(server(&stage).serve(transport));
+        let half = gate(2, "b");
+        client.send(gate(1, "a") + half.trim_end()).await;
+        client.finish().await;
+        stage.crowd("b", 1).await;
+        stage.open("b");
+        assert_eq!(text(&client.receive().await.unwrap()), "b");
+        stage.open("a");
+        assert_eq!(client.rest().await, [(1, "a".into())]);
+        served.await.unwrap();
+    });
+}
+
+/// Z01: within a bound.
+#[test]
+fn a_handler_that_never_ends_is_dropped_after_the_drain_time() {
+    rt::run(async {
+        let stage = Stage::default();
+        let (transport, mut client) = streams();
+        let served = rt::spawn(server(&stage).serve(transport.drain(Duration::from_millis(50))));
+        client.send(call(1, "stuck", &json!({})) + &echo(2, "fine")).await;
+        client.finish().await;
+        assert_eq!(client.rest().await, [(2, "fine".into())]);
+        served.await.unwrap();
+        rt::eventually(|| stage.stuck.load(Ordering::SeqCst) == 0).await;
+    });
+}
+
+/// Z01: a peer that does not take what it is owed is waited for no longer than that.
+#[test]
+fn a_peer_that_does_not_read_cannot_hold_the_end_up() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let served = rt::spawn(server(&Stage::default()).serve(transport.drain(Duration::from_millis(50))));
+        client.send(call(1, "blob", &json!({ "size": 100_000 }))).await;
+        client.finish().await;
+        served.await.unwrap();
+    });
+}
+
+/// A stream whose peer reads no more, but may write.
+struct Deaf(MemoryStream, io::ErrorKind);
+
+impl Io for Deaf {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_read(cx, buf)
+    }
+
+    fn poll_write(&mut self, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Ready(Err(self.1.into()))
+    }
+}
+
+/// Z02: a broken pipe is an end, not an error; calls of a peer that is gone are cancelled.
+#[test]
+fn a_broken_pipe_is_a_quiet_end() {
+    rt::run(async {
+        for kind in [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset] {
+            let stage = Stage::default();
+            let (theirs, ours) = pair(64 << 10);
+            let served = rt::spawn(server(&stage).serve(ByteStream::new(rt::RUNTIME, Deaf(theirs, kind))));
+            let mut client = Client::new(ours);
+            client.send(call(1, "stuck", &json!({})) + &echo(2, "lost")).await;
+            served.await.unwrap();
+            rt::eventually(|| stage.stuck.load(Ordering::SeqCst) == 0).await;
+        }
+    });
+}
+
+/// Any other failure is the caller's to know.
+#[test]
+fn other_failures_are_errors() {
+    rt::run(async {
+        let (theirs, ours) = pair(64 << 10);
+        let deaf = Deaf(theirs, io::ErrorKind::StorageFull);
+        let served = rt::spawn(server(&Stage::default()).serve(ByteStream::new(rt::RUNTIME, deaf)));
+        Client::new(ours).send(echo(1, "lost")).await;
+        let ServeError::Io(error) = served.await.unwrap_err() else { panic!() };
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    });
+}
+
+#[test]
+fn a_server_that_cannot_be_built_serves_nothing() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let twice = server(&Stage::default()).tool("echo", |_, _: NoArguments| async { Ok("again") });
+        assert!(matches!(twice.serve(transport).await, Err(ServeError::Build(_))));
+        assert_eq!(client.receive().await, None);
+    });
+}
+
+#[test]
+fn handlers_of_one_stream_run_side_by_side() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let served = rt::spawn(server(&Stage::default()).serve(transport));
+        for id in 1..=16 {
+            client.send(call(id, "meet", &json!({ "size": 16 }))).await;
+        }
+        client.finish().await;
+        assert_eq!(client.rest().await, (1..=16).map(|id| (id, "met".into())).collect::<Vec<_>>());
+        served.await.unwrap();
+    });
+}
+
+#[test]
+fn shutdown_ends_as_the_end_of_input_does() {
+    rt::run(async {
+        let stage = Stage::default();
+        let (transport, mut client) = streams();
+        let stop = stage.clone();
+        let shutdown = async move { stop.crowd("stop", 1).await };
+        let served = rt::spawn(server(&stage).serve_until(transport, shutdown));
+        client.send(gate(1, "a")).await;
+        stage.crowd("a", 1).await;
+        client.send(gate(2, "stop")).await;
+        stage.crowd("stop", 1).await;
+        stage.open("a");
+        stage.open("stop");
+        assert_eq!(client.rest().await, [(1, "a".into()), (2, "stop".into())]);
+        served.await.unwrap();
+    });
+}
+
+#[test]
+fn dropping_the_future_stops_everything() {
+    rt::run(async {
+        let stage = Stage::default();
+        let (transport, mut client) = streams();
+        client.send(call(1, "stuck", &json!({}))).await;
+        {
+            let mut served = pin!(server(&stage).serve(transport));
+            poll_fn(|cx| {
+                assert!(served.as_mut().poll(cx).is_pending());
+                match stage.stuck.load(Ordering::SeqCst) {
+                    0 => Poll::Pending,
+                    _ => Poll::Ready(()),
+                }
+            })
+            .await;
+        }
+        assert_eq!(client.receive().await, None);
+        rt::eventually(|| stage.stuck.load(Ordering::SeqCst) == 0).await;
+    });
+}
+
+#[test]
+fn deadlines_of_the_session_are_kept() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let mut limits = Limits::default();
+        limits.request_timeout = Some(Duration::from_millis(20));
+        let served = rt::spawn(server(&Stage::default()).limits(limits).serve(transport));
+        for id in 1..=2 {
+            client.send(call(id, "stuck", &json!({}))).await;
+            let answer = client.receive().await.unwrap();
+            assert_eq!(answer["id"], id);
+            assert!(answer["error"]["code"].is_i64(), "{answer}");
+        }
+        client.finish().await;
+        served.await.unwrap();
+    });
+}
+
+#[test]
+fn handlers_know_whose_stream_it_is() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let transport = transport.principal(Principal::new("ada"));
+        let served = rt::spawn(server(&Stage::default()).serve(transport));
+        client.send(call(1, "who", &json!({}))).await;
+        client.finish().await;
+        assert_eq!(client.rest().await, [(1, "ada".into())]);
+        served.await.unwrap();
+    });
+}
+
+#[derive(Default)]
+struct Flag(AtomicBool);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Polls both until neither has been woken: then neither will go on without the other.
+fn settle(
+    server: &mut dyn FnMut(&mut Context<'_>) -> bool,
+    client: &mut dyn FnMut(&mut Context<'_>) -> bool,
+) {
+    let flag = Arc::new(Flag(AtomicBool::new(true)));
+    let waker = Waker::from(Arc::clone(&flag));
+    let cx = &mut Context::from_waker(&waker);
+    while flag.0.swap(false, Ordering::SeqCst) {
+        while client(cx) {}
+        if server(cx) {
+            return;
+        }
+    }
+}
+
+/// Reads once. Whether anything came.
+fn count_lines(io: &mut MemoryStream, cx: &mut Context<'_>, buf: &mut [u8], lines: &mut usize) -> bool {
+    let Poll::Ready(got) = io.poll_read(cx, buf) else { return false };
+    let got = got.unwrap();
+    *lines += buf[..got].iter().filter(|&&byte| byte == b'\n').count();
+    got > 0
+}
+
+/// A client that writes for ever and never reads is stopped; once it reads, nothing is lost.
+#[test]
+fn a_client_that_never_reads_is_accepted_no_more_from() {
+    rt::run(async {
+        const CAPACITY: usize = 64 << 10;
+        for request in
+            [echo(7, "small"), echo(7, &"x".repeat(3000)), call(7, "blob", &json!({ "size": 9000 }))]
+        {
+            let (theirs, mut ours) = pair(CAPACITY);
+            let mut served = pin!(server(&Stage::default()).serve(ByteStream::new(rt::RUNTIME, theirs)));
+            let mut serve = |cx: &mut Context<'_>| served.as_mut().poll(cx).is_ready();
+            let mut written = 0;
+            settle(&mut serve, &mut |cx| {
+                let at = written % request.len();
+                match ours.poll_write(cx, &request.as_bytes()[at..]) {
+                    Poll::Ready(some) => written += some.unwrap(),
+                    Poll::Pending => return false,
+                }
+                assert!(written < 16 << 20, "accepts without end");
+                true
+            });
+            assert!(written - CAPACITY < 2 << 20, "accepted {written} bytes");
+            assert!(written > CAPACITY, "accepted nothing");
+
+            // The rest of the last request, and the answers to all of them.
+            let mut rest = &request.as_bytes()[written % request.len()..];
+            if rest.len() == request.len() {
+                rest = &[];
+            }
+            let (mut answers, mut buf, mut over) = (0, vec![0; CAPACITY], false);
+            settle(&mut serve, &mut |cx| {
+                let mut moved = false;
+                if !rest.is_empty()
+                    && let Poll::Ready(some) = ours.poll_write(cx, rest)
+                {
+                    rest = &rest[some.unwrap()..];
+                    moved = true;
+                }
+                if rest.is_empty() && !over {
+                    over = ours.poll_close(cx).is_ready();
+                }
+                let got = count_lines(&mut ours, cx, &mut buf, &mut answers);
+                moved || got
+            });
+            let cx = &mut Context::from_waker(Waker::noop());
+            while count_lines(&mut ours, cx, &mut buf, &mut answers) {}
+            assert_eq!(answers, written.div_ceil(request.len()));
+        }
+    });
+}
+
+/// Trap 10: the framing is not in the future. The loop is polled again and again for no reason.
+#[test]
+fn needless_polls_change_nothing() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let served = rt::spawn(async move {
+            let mut served = pin!(server(&Stage::default()).serve(transport));
+            let mut polls = 0;
+            poll_fn(|cx| {
+                polls += 1;
+                if polls < 1000 {
+                    cx.waker().wake_by_ref();
+                }
+                served.as_mut().poll(cx)
+            })
+            .await
+        });
+        for id in 0..100 {
+            let message = echo(id, "again");
+            let (a, b) = message.split_at(id as usize);
+            client.send(a).await;
+            rt::pause().await;
+            client.send(b).await;
+            assert_eq!(client.receive().await.unwrap()["id"], id);
+        }
+        client.finish().await;
+        served.await.unwrap();
+    });
+}
+
+/// A service is cheap to clone and serves many streams; one that never ends keeps none of the others.
+#[test]
+fn one_service_serves_many_streams() {
+    rt::run(async {
+        let service = Server::build(server(&Stage::default())).unwrap();
+        let (idle, _keep) = streams();
+        let (other, mut client) = streams();
+        let _idle = rt::spawn(service.clone().serve_until(idle, pending()));
+        let served = rt::spawn(service.serve(other));
+        client.send(echo(1, "one")).await;
+        client.finish().await;
+        assert_eq!(client.rest().await, [(1, "one".into())]);
+        served.await.unwrap();
+    });
+}

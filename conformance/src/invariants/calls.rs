@@ -124,6 +124,20 @@ fn unasked(ledger: &Ledger, method: &str, params: &Value, breaches: &mut Vec<Bre
     }
     let since = |revision| ledger.revision >= revision;
     match method {
+        "notifications/cancelled" => {
+            let id = params.get("requestId").unwrap_or(&Value::Null);
+            // A task may be meant by an id in its metadata alone.
+            if !id.is_null() && !ledger.foreign.contains(id) {
+                let expected = "the id of a request of the server";
+                breaches.push(ledger.must(
+                    "cancels-own",
+                    &["LB-CANCEL-01"],
+                    "/params/requestId",
+                    expected,
+                    id,
+                ));
+            }
+        }
         "notifications/resources/updated" if ledger.subscribed.is_empty() => {
             let uri = params.get("uri").unwrap_or(&Value::Null);
             let expected = "no update, as nothing is subscribed to";

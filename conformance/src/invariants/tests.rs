@@ -408,6 +408,9 @@ fn a_server_asks_only_in_the_legacy_era_and_only_what_was_negotiated() {
     );
     breaks(&mut open, &asks("elicitation/create", 5, json!({"message": "m"})), "S-ELIC-05", "/params");
     breaks(&mut open, &asks("tools/list", 6, json!({})), "LB-LIFE-03", "/method");
+    let cancel = |id: i64| notification("notifications/cancelled", json!({"requestId": id}));
+    keeps(&mut open, &cancel(1));
+    breaks(&mut open, &cancel(99), "LB-CANCEL-01", "/params/requestId");
     let form = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
     breaks(
         &mut ledger(B, json!({"elicitation": {}}), &[]),

@@ -234,6 +234,8 @@ impl<'e> Replay<'e> {
     /// Messages that a legacy peer may send at any time.
     pub(super) fn tolerated(&self, message: &Value) -> bool {
         let unasked = [
+            "notifications/cancelled",
+            "notifications/tasks/status",
             "notifications/message",
             "notifications/tools/list_changed",
             "notifications/prompts/list_changed",

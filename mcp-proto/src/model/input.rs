@@ -302,12 +302,6 @@ impl InputRequired {
 
     setters! { request_state: Str, meta: Meta }
 
-    /// Appends the body as `version` has it, without `resultType` and `_meta`. On an error `out` is as it
-    /// was.
-    pub fn write(&self, out: &mut Vec<u8>, version: ProtocolVersion) -> Result<(), WriteError> {
-        view::write(out, version, self)
-    }
-
     /// Whether it asks for nothing and carries no state, which must not be sent.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -18,7 +18,7 @@ pub trait ResultBody: Serialize {
 
     /// The body with values changed that `version` cannot express, such as a kind of content that it
     /// does not know. Borrowed, without allocation, if there is nothing to change. Members that the
-    /// revision lacks are left out later, by [`view::write`](super::view::write).
+    /// revision lacks are left out later, by [`view::write`].
     fn fitted(&self, version: ProtocolVersion) -> Cow<'_, Self>
     where
         Self: Clone,

@@ -14,7 +14,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _, se
 
 use super::{
     InputRequests, Json, Meta, ProtocolVersion, ResultBody, Str, json, number,
-    view::{self, View, WriteError},
+    view::{self, WriteError},
 };
 use crate::rpc;
 
@@ -325,7 +325,7 @@ impl ResultBody for DetailedTask {
 }
 
 /// The answer that a request has become a task. Serialises as 2026-07-28 has it;
-/// [`CreateTaskResult::write`] writes it as any revision has it.
+/// [`ResultBody::write`] writes it as any revision has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CreateTaskResult {
@@ -343,20 +343,6 @@ impl CreateTaskResult {
     }
 
     setters! { meta: Meta }
-
-    /// Appends the body as `version` has it, without `resultType` and `_meta`.
-    pub fn write(&self, out: &mut Vec<u8>, version: ProtocolVersion) -> Result<(), WriteError> {
-        #[derive(Serialize)]
-        struct Nested<'a> {
-            task: View<'a, LegacyTask<'a>>,
-        }
-
-        if version.has_core_tasks() {
-            view::write(out, version, &Nested { task: View::new(version, &self.task.legacy()) })
-        } else {
-            self.task.write(out, version)
-        }
-    }
 }
 
 impl Serialize for CreateTaskResult {
@@ -406,6 +392,19 @@ impl<'de> Deserialize<'de> for CreateTaskResult {
 impl ResultBody for CreateTaskResult {
     fn meta(&self) -> Option<&Meta> {
         self.meta.as_ref()
+    }
+
+    fn write(&self, version: ProtocolVersion, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        #[derive(Serialize)]
+        struct Nested<'a> {
+            task: LegacyTask<'a>,
+        }
+
+        if version.has_core_tasks() {
+            view::write(out, version, &Nested { task: self.task.legacy() })
+        } else {
+            self.task.write(out, version)
+        }
     }
 }
 
@@ -519,7 +518,7 @@ mod tests {
         // K01, E09
         let write = |version| {
             let mut out = Vec::new();
-            CreateTaskResult::new(task()).write(&mut out, version).unwrap();
+            CreateTaskResult::new(task()).write(version, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let new = alloc::format!(r#"{HEAD},"ttlMs":null,"pollIntervalMs":60000}}"#);

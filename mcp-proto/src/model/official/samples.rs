@@ -460,7 +460,7 @@ fn errors_and_tasks_fit_their_revision() {
     let task = Task::new("t", "2026-01-01T00:00:00Z").status_message("m").poll_interval_ms(5);
     let write = |version| {
         let mut out = Vec::new();
-        CreateTaskResult::new(task.clone()).write(&mut out, version).unwrap();
+        CreateTaskResult::new(task.clone()).write(version, &mut out).unwrap();
         serde_json::from_slice::<Value>(&out).unwrap()
     };
     assert!(j.judge(V::V2025_11_25, "CreateTaskResult", &write(V::V2025_11_25)));

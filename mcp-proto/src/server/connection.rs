@@ -291,6 +291,9 @@ impl Connection {
         if let Some(required) = session.features.missing(question) {
             return Err(AskError::MissingCapability(required));
         }
+        if !session.expresses(question) {
+            return Err(AskError::Inexpressible);
+        }
         let mut number = 0;
         Wrap::Line.write(out, |out| {
             number = session.ask(Ask::new(None, deadline), question, Some(task), out);
@@ -817,6 +820,9 @@ impl Connection {
     ) -> Result<AskKey, AskError> {
         let deadline = self.config.limits.client_request_timeout.map(|t| now + t);
         let session = self.session_for_ask()?;
+        if !session.expresses(question) {
+            return Err(AskError::Inexpressible);
+        }
         let mut number = 0;
         Wrap::Line.write(out, |out| number = session.ask(Ask::new(request, deadline), question, None, out));
         Ok(AskKey { connection: self.number, number })
@@ -872,6 +878,8 @@ pub enum AskError {
     MissingCapability(&'static str),
     /// [`Limits::max_client_requests`](crate::limits::Limits::max_client_requests) requests are open.
     TooMany,
+    /// The revision of the session has no words for it, such as a choice of several before 2025-11-25.
+    Inexpressible,
 }
 
 impl core::fmt::Display for AskError {
@@ -883,6 +891,7 @@ impl core::fmt::Display for AskError {
             Self::InputEnded => f.write_str("the client is gone"),
             Self::MissingCapability(required) => write!(f, "the client did not declare {required}"),
             Self::TooMany => f.write_str("too many requests to the client are open"),
+            Self::Inexpressible => f.write_str("the client's revision cannot express the question"),
         }
     }
 }
@@ -953,6 +962,12 @@ impl sealed::Sealed for Connection {
         }
         if self.input_ended && questions > 0 {
             let error = Error::new(rpc::code::INTERNAL_ERROR, "The client is gone");
+            return self.fail(Pending::<method::CallTool>::new(key), &error, out);
+        }
+        let session = self.session.as_ref();
+        if input.input_requests.iter().any(|(_, q)| session.is_some_and(|session| !session.expresses(q))) {
+            let error =
+                Error::new(rpc::code::INTERNAL_ERROR, "The question cannot be asked in this revision");
             return self.fail(Pending::<method::CallTool>::new(key), &error, out);
         }
         parked.begin_round(questions, input.request_state.clone());

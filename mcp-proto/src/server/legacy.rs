@@ -123,7 +123,13 @@ impl Session {
         self.asks.len()
     }
 
+    /// Whether the revision has words for a question.
+    pub(crate) fn expresses(&self, request: &InputRequest) -> bool {
+        request.write_params(&mut Vec::new(), self.version).is_ok()
+    }
+
     /// Appends one question as a request and returns its number. With the id of a task it is tied to it.
+    /// The revision [must express](Self::expresses) it.
     pub(crate) fn ask(
         &mut self,
         ask: Ask,
@@ -140,12 +146,7 @@ impl Session {
                 write_str(out, task);
                 out.extend_from_slice(b"}}");
             }
-            // What the revision cannot express goes out as far as it can be said: without params.
-            let written = splice(out, start, |out| request.write_params(out, version).is_ok());
-            if !written {
-                out.truncate(start);
-                out.extend_from_slice(b"{}");
-            }
+            splice(out, start, |out| request.write_params(out, version).is_ok());
         });
         number
     }

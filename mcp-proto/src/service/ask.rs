@@ -48,7 +48,7 @@ pub enum AskError {
     /// The question under this key changed between two rounds, twice: it must be a function of the
     /// arguments and of earlier answers.
     Drift(Str),
-    /// The question cannot be asked: its form is not flat, or the call asked too often.
+    /// The question cannot be asked: its form is not flat, or the client's revision has no words for it.
     Impossible(Str),
 }
 
@@ -224,6 +224,14 @@ impl Call {
         self.wake();
     }
 
+    /// Whether the client's revision has words for a question. An id that is still missing is added later.
+    fn expresses(&self, request: &InputRequest) -> Result<(), Str> {
+        if matches!(request, InputRequest::ElicitUrl(_)) {
+            return Ok(());
+        }
+        request.write_params(&mut Vec::new(), self.version).map_err(|why| Str::Owned(format!("{why}")))
+    }
+
     /// Looks for the answer to a question; registers the question if there is none.
     fn answer(
         &self,
@@ -267,6 +275,9 @@ impl Call {
             None => {
                 if let Some(required) = self.features.missing(request) {
                     return Poll::Ready(Err(AskError::MissingCapability(required)));
+                }
+                if let Err(why) = self.expresses(request) {
+                    return Poll::Ready(Err(AskError::Impossible(why)));
                 }
                 if !asks.open.iter().any(|open| open.key == *key) {
                     asks.open.push(Open { key: key.clone(), request: request.clone(), sent: false });

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use mcp_proto::model::{CallToolResult, InputRequest, InputRequired, ProtocolVersion as V};
+use mcp_proto::model::{
+    CallToolResult, ElicitForm, FormSchema, InputRequest, InputRequired, MultiSelectSchema,
+    ProtocolVersion as V,
+};
 use mcp_proto::server::{Answer, AskError, AskKey, Channel, Event};
 use serde_json::json;
 
@@ -58,6 +61,26 @@ fn questions_and_answers() {
         }
         assert!(pair.server.respond(pending, &CallToolResult::text("x"), &mut pair.out).is_written());
         assert_eq!(pair.message()["id"], 7);
+    }
+}
+
+/// A choice of several came with 2025-11-25: before, nothing is sent, rather than a form without fields.
+#[test]
+fn what_a_revision_has_no_words_for() {
+    let several = FormSchema::new().required("tags", MultiSelectSchema::new(["a", "b"]));
+    let question = InputRequest::from(ElicitForm::new("Which?", several));
+    for version in [V::V2025_06_18, V::V2025_11_25] {
+        let mut pair = Pair::session(version);
+        let key = pair.open(&call(version, "1", "t"));
+        let Pair { server, out, now } = &mut pair;
+        let asked = server.ask(key, &question, *now, out).map(drop);
+        let tied = server.ask_for_task(&question, "t", *now, out).map(drop);
+        if version.has_elicitation_modes() {
+            assert_eq!((asked, tied), (Ok(()), Ok(())));
+        } else {
+            assert_eq!((asked, tied), (Err(AskError::Inexpressible), Err(AskError::Inexpressible)));
+            assert!(out.is_empty());
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcp_proto::model::{CreateMessage, SamplingMessage};
+use mcp_proto::model::{CreateMessage, ElicitForm, FormSchema, MultiSelectSchema, SamplingMessage};
 use mcp_proto::service::{AskError, NoArguments, Principal, Server, Service};
 use serde_json::{Value, json};
 
@@ -223,4 +223,23 @@ fn sampling_and_roots_are_asked_alike() {
     );
     assert_eq!(last["result"]["content"][0]["text"], "1");
     let _ = request(1, "x", json!({}), json!({}));
+}
+
+/// A form that the client's revision has no words for is not asked in fewer words.
+#[test]
+fn a_form_that_a_revision_cannot_express() {
+    let service = Server::new("demo", "1")
+        .tool("tags", |ctx, _: NoArguments| async move {
+            let several = FormSchema::new().required("tags", MultiSelectSchema::new(["a", "b"]));
+            Ok(ctx.ask_form("tags", ElicitForm::new("Which?", several)).await?)
+        })
+        .build()
+        .unwrap();
+    for (version, asks) in [("2025-06-18", false), ("2025-11-25", true)] {
+        let mut client = Client::legacy(&service, version, forms());
+        client.send(&json!({"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"tags"}}));
+        let seen = client.one();
+        assert_eq!(seen["method"] == "elicitation/create", asks, "{seen}");
+        assert_eq!(seen["result"]["isError"] == true, !asks, "{seen}");
+    }
 }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key(u32);
 
-/// A reserved character, or `%`, that was percent-encoded.
+/// A reserved character that was percent-encoded.
 const ENCODED: u32 = 1 << 31;
 /// An encoded byte that is not part of UTF-8.
 const OPAQUE: u32 = 1 << 30;
@@ -20,7 +20,7 @@ impl Key {
     }
 
     fn encoded(c: char) -> Self {
-        Self(c as u32 | if is_reserved(c) || c == '%' { ENCODED } else { 0 })
+        Self(c as u32 | if is_reserved(c) { ENCODED } else { 0 })
     }
 
     /// The character, `None` if it is a byte that is not part of UTF-8.
@@ -34,8 +34,8 @@ impl Key {
     }
 
     /// Whether it is a reserved character that was encoded although it may stand for itself in some values.
-    pub(super) fn is_encoded_delimiter(self) -> bool {
-        self.0 & ENCODED != 0 && self.char() != Some('%')
+    pub(super) const fn is_encoded_delimiter(self) -> bool {
+        self.0 & ENCODED != 0
     }
 }
 
@@ -90,8 +90,8 @@ pub(super) fn encoded(text: &str) -> Option<(Key, usize)> {
         *byte = triplets.next().and_then(triplet).unwrap_or(0);
     }
     match core::str::from_utf8(&bytes[..length]).ok().and_then(|text| text.chars().next()) {
-        Some(c) if c.len_utf8() == length => Some((Key::encoded(c), 3 * length)),
-        _ => Some((Key(OPAQUE | u32::from(first)), 3)),
+        Some(c) => Some((Key::encoded(c), 3 * length)),
+        None => Some((Key(OPAQUE | u32::from(first)), 3)),
     }
 }
 

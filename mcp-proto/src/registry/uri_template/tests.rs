@@ -188,6 +188,11 @@ fn r01_matching() {
         assert_no_match("d://{+p}", malformed);
     }
     assert_no_match("d://{p}/i", "d://none");
+    // A near miss of a literal, and one within another.
+    assert_no_match("{x}ab{y}", "acb");
+    assert_matches("{x}aab{y}", "aaabaab", &[("x", "aaab"), ("y", "")]);
+    assert_matches("{x}abab", "ababab", &[("x", "ab")]);
+    assert_matches("{x}aabaaa", "aabaaabaaa", &[("x", "aaba")]);
     assert_no_match("d://{p}/i", "D://x/i");
     // An encoded slash is data, in the template too.
     assert_no_match("d://a/b", "d://a%2Fb");
@@ -298,6 +303,12 @@ fn the_rule_where_several_values_fit() {
     assert_matches("{+path}/{name}", "a/b/c", &[("path", "a/b"), ("name", "c")]);
     assert_matches("x{/dirs*,name}", "x/a/b/c", &[("dirs", "a/b"), ("name", "c")]);
     assert_matches("{a}{+b}", "x:y", &[("a", "x"), ("b", ":y")]);
+    assert_matches("{+path}{?q}{&r}", "a?q=1&r=2", &[("path", "a"), ("q", "1"), ("r", "2")]);
+    assert_matches("{;a,ab}{+rest}", ";ab=1", &[("ab", "1"), ("rest", "")]);
+    assert_matches("{?a}{+b}", "?ab", &[("b", "?ab")]);
+    assert_matches("{;a}{.b}", ";a=.", &[("a", ".")]);
+    let others_names = "{?all*,a}{x}{&b,c}";
+    assert_matches(others_names, "?a=1&b=2&c=3", &[("a", "1"), ("x", ""), ("b", "2"), ("c", "3")]);
     assert_matches("{?a}{+b}", "?a=1&a=2", &[("a", "1"), ("b", "&a=2")]);
 }
 

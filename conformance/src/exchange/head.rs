@@ -80,6 +80,8 @@ pub struct Needs {
     pub resources: Vec<String>,
     /// URI templates that `resources/templates/list` gives.
     pub templates: Vec<String>,
+    /// Revisions that the subject serves as well, beside the one of the cell.
+    pub revisions: Vec<Revision>,
 }
 
 impl Needs {
@@ -92,6 +94,11 @@ impl Needs {
             prompts: fields.strings("prompts")?,
             resources: fields.strings("resources")?,
             templates: fields.strings("templates")?,
+            revisions: fields
+                .strings("revisions")?
+                .iter()
+                .map(|date| served(date))
+                .collect::<Result<_, _>>()?,
         };
         fields.finish()?;
         Ok(needs)
@@ -164,6 +171,10 @@ fn text(fields: &mut Fields, name: &'static str) -> Result<String, String> {
         Value::String(text) if !text.is_empty() => Ok(text),
         other => Err(format!("`{name}`: expected a string that is not empty, got {}", brief(&other))),
     }
+}
+
+fn served(date: &str) -> Result<Revision, String> {
+    Revision::from_date(date).ok_or_else(|| format!("`needs`: expected the date of a revision, got `{date}`"))
 }
 
 fn revisions(names: Vec<String>) -> Result<Selector, String> {

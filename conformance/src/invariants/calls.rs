@@ -19,7 +19,9 @@ pub(super) fn check(ledger: &mut Ledger, members: &Map<String, Value>, breaches:
     match method.as_str() {
         "notifications/progress" => progress(ledger, params, breaches),
         "notifications/message" => log(ledger, params, breaches),
-        _ if ledger.modern() => subscriptions::check(ledger, &method, params, breaches),
+        _ if !ledger.has_session() || subscriptions::concerns(ledger, params) => {
+            subscriptions::check(ledger, &method, params, breaches);
+        }
         _ => unasked(ledger, &method, params, breaches),
     }
 }
@@ -77,7 +79,7 @@ const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "criti
 
 fn log(ledger: &Ledger, params: &Value, breaches: &mut Vec<Breach>) {
     let level = params.get("level").unwrap_or(&Value::Null);
-    if !ledger.modern() {
+    if ledger.has_session() {
         if ledger.server.as_ref().is_some_and(|server| !declares(server, "logging")) {
             let expected = "no log messages, as `logging` is not declared";
             breaches.push(ledger.must(
@@ -162,7 +164,7 @@ fn unasked(ledger: &Ledger, method: &str, params: &Value, breaches: &mut Vec<Bre
 }
 
 fn request(ledger: &mut Ledger, id: &Value, method: &str, params: &Value, breaches: &mut Vec<Breach>) {
-    if ledger.modern() {
+    if !ledger.has_session() {
         let got = Value::from(method);
         let expected = "no request of the server";
         breaches.push(ledger.must(

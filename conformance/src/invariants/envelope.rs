@@ -66,7 +66,7 @@ fn response(ledger: &Ledger, members: &Map<String, Value>, breaches: &mut Vec<Br
             breaches.push(ledger.must("result-type", &["S-BASE-02", "W01"], "/result", "an object", result));
         }
         (Some(_), None) => {}
-        (None, Some(error)) => self::error(ledger, error, breaches),
+        (None, Some(error)) => self::error(ledger, members.get("id"), error, breaches),
         _ => breaches.push(ledger.must(
             "result-or-error",
             &["LB-LIFE-09", "S-BASE-02", "S-BASE-05", "B-BASE-02"],
@@ -91,7 +91,7 @@ fn response(ledger: &Ledger, members: &Map<String, Value>, breaches: &mut Vec<Br
     }
 }
 
-fn error(ledger: &Ledger, error: &Value, breaches: &mut Vec<Breach>) {
+fn error(ledger: &Ledger, id: Option<&Value>, error: &Value, breaches: &mut Vec<Breach>) {
     let Value::Object(members) = error else {
         breaches.push(ledger.must("error-type", &["S-BASE-05", "W01"], "/error", "an object", error));
         return;
@@ -122,7 +122,8 @@ fn error(ledger: &Ledger, error: &Value, breaches: &mut Vec<Breach>) {
             value,
         ));
     }
-    if let (true, Some(code)) = (ledger.modern(), code.as_i64()) {
+    let modern = id.and_then(|id| ledger.is_modern(id)).unwrap_or(!ledger.has_session());
+    if let (true, Some(code)) = (modern, code.as_i64()) {
         modern_code(ledger, code, members, breaches);
     }
 }

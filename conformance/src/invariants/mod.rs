@@ -54,6 +54,8 @@ pub struct Ledger {
     /// What the server declared at the handshake.
     server: Option<Value>,
     opened: bool,
+    /// Whether a handshake was begun, so that a modern connection has a legacy session, too.
+    session: bool,
     requests: Vec<Request>,
     listens: Vec<Listen>,
     subscribed: Vec<String>,
@@ -73,6 +75,8 @@ struct Request {
     id: Value,
     method: String,
     params: Value,
+    /// Whether it is answered by the rules of the modern era. Both eras may share a connection.
+    modern: bool,
     /// The capabilities the client declared on this request, or for the session.
     capabilities: Value,
     token: Option<Value>,
@@ -92,6 +96,7 @@ impl Ledger {
             client: client_capabilities,
             server: None,
             opened: false,
+            session: false,
             requests: Vec::new(),
             listens: Vec::new(),
             subscribed: Vec::new(),
@@ -178,13 +183,16 @@ impl Ledger {
     fn requested(&mut self, id: &Value, method: &str, members: &Map<String, Value>) {
         let params = members.get("params").cloned().unwrap_or(Value::Null);
         let declared = params.pointer("/_meta/io.modelcontextprotocol~1clientCapabilities");
+        let stamped = params.pointer("/_meta/io.modelcontextprotocol~1protocolVersion").is_some();
+        let modern = stamped || (self.revision.is_modern() && !self.session && method != "initialize");
         let capabilities = match method {
+            _ if modern => Some(declared.cloned().unwrap_or(Value::Null)),
             "initialize" => params.get("capabilities").cloned(),
-            _ if self.revision.is_modern() => Some(declared.cloned().unwrap_or(Value::Null)),
             _ => None,
         };
-        if method == "initialize" {
+        if method == "initialize" && !modern {
             self.client = capabilities.clone().unwrap_or(Value::Null);
+            self.session = true;
         }
         let token = params.pointer("/_meta/progressToken").cloned();
         if method == "subscriptions/listen" {
@@ -199,6 +207,7 @@ impl Ledger {
             method: method.to_owned(),
             capabilities: capabilities.unwrap_or_else(|| self.client.clone()),
             params,
+            modern,
             token,
             progress: None,
             answered: false,
@@ -230,6 +239,7 @@ impl Ledger {
                 self.requests.push(Request {
                     id,
                     method,
+                    modern: self.revision.is_modern(),
                     params: Value::Null,
                     capabilities,
                     token: None,
@@ -243,6 +253,24 @@ impl Ledger {
 
     fn modern(&self) -> bool {
         self.revision.is_modern()
+    }
+
+    /// Whether the request with this id is answered by the rules of the modern era.
+    fn is_modern(&self, id: &Value) -> Option<bool> {
+        self.requests.iter().rev().find(|request| request.id == *id).map(|request| request.modern)
+    }
+
+    /// Whether what no request of ours explains is judged by the legacy era.
+    fn has_session(&self) -> bool {
+        self.session || !self.modern()
+    }
+
+    /// A legacy session speaks the version that the server settled on, which may be another than the offered.
+    fn follow(&mut self, version: Option<&Value>) {
+        let settled = version.and_then(Value::as_str).and_then(Revision::from_date);
+        if let Some(settled) = settled.filter(|settled| !settled.is_modern() && !self.modern()) {
+            self.revision = settled;
+        }
     }
 
     fn must(

@@ -11,7 +11,7 @@ pub(super) fn check(ledger: &mut Ledger, members: &Map<String, Value>, breaches:
     let id = members.get("id").unwrap_or(&Value::Null);
     let Some(request) = correlate(ledger, id, breaches) else { return };
     let Some(result) = members.get("result") else { return };
-    if ledger.modern() {
+    if request.modern {
         modern(ledger, &request, result, breaches);
     } else {
         legacy(ledger, &request, result, breaches);
@@ -57,7 +57,10 @@ fn legacy(ledger: &mut Ledger, request: &Request, result: &Value, breaches: &mut
         }
     }
     match request.method.as_str() {
-        "initialize" => ledger.server = Some(result.get("capabilities").cloned().unwrap_or_default()),
+        "initialize" => {
+            ledger.server = Some(result.get("capabilities").cloned().unwrap_or_default());
+            ledger.follow(result.get("protocolVersion"));
+        }
         "resources/unsubscribe" => {
             let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
             ledger.subscribed.retain(|known| known != uri);

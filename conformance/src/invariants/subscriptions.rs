@@ -54,6 +54,12 @@ impl Listen {
     }
 }
 
+/// Whether a notification on a connection with a session belongs to a subscription all the same.
+pub(super) fn concerns(ledger: &Ledger, params: &Value) -> bool {
+    let names = |listen: &Listen| params.get("requestId") == Some(&listen.id);
+    ledger.modern() && (params.pointer(TAG).is_some() || ledger.listens.iter().any(names))
+}
+
 pub(super) fn check(ledger: &mut Ledger, method: &str, params: &Value, breaches: &mut Vec<Breach>) {
     let at = format!("/params{TAG}");
     let tag = params.pointer(TAG).unwrap_or(&Value::Null).clone();

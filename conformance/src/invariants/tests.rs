@@ -503,3 +503,51 @@ fn meta_names_keep_to_the_grammar() {
         assert_eq!(hold(B, bad), [], "{bad}: the grammar came later");
     }
 }
+
+/// V09, S-BASE-03: a modern connection may have a legacy session beside it, and each answer is judged by the era
+/// of its request.
+#[test]
+fn both_eras_share_a_connection() {
+    let mut shared = Ledger::new(E, Transport::Stdio, json!({}));
+    let stamped = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}});
+    let ask =
+        |id: &str, params: &Value| json!({"jsonrpc": "2.0", "id": id, "method": "ping", "params": params});
+    let answer = |id: &str, result: &Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    let lost = |id: &str| json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32002, "message": "m"}});
+    let complete = response(E, json!({}))["result"].clone();
+    let change = notification("notifications/tools/list_changed", json!({}));
+    breaks(&mut shared, &change, "S-META-07", "/params/_meta/io.modelcontextprotocol~1subscriptionId");
+    shared.sent(&json!({"jsonrpc": "2.0", "id": "i", "method": "initialize", "params": {"capabilities": {"roots": {}}}}));
+    let capabilities = json!({"tools": {"listChanged": true}});
+    let opened = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "s", "version": "1"}});
+    keeps(&mut shared, &answer("i", &opened));
+    for id in ["l1", "l2", "l3"] {
+        shared.sent(&ask(id, &json!({})));
+    }
+    for id in ["m1", "m2", "m3"] {
+        shared.sent(&ask(id, &stamped));
+    }
+    keeps(&mut shared, &answer("l1", &json!({})));
+    breaks(&mut shared, &answer("l2", &complete), "V09", "/result/resultType");
+    keeps(&mut shared, &lost("l3"));
+    keeps(&mut shared, &answer("m1", &complete));
+    breaks(&mut shared, &answer("m2", &json!({})), "S-BASE-03", "/result/resultType");
+    breaks(&mut shared, &lost("m3"), "B-ERR-06", "/error/code");
+    keeps(&mut shared, &change);
+}
+
+/// A session is judged by the version that was settled on, not by the one that was offered.
+#[test]
+fn a_session_follows_the_settled_version() {
+    let mut open = Ledger::new(A, Transport::Stdio, json!({}));
+    open.sent(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}));
+    let info = json!({"name": "s", "version": "1", "title": "S"});
+    keeps(
+        &mut open,
+        &response(A, json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info})),
+    );
+    let mut open = Ledger::new(A, Transport::Stdio, json!({}));
+    open.sent(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}));
+    let old = response(A, json!({"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": info}));
+    breaks(&mut open, &old, "LS-TOOL-02", "/result/serverInfo/title");
+}

@@ -114,7 +114,15 @@ impl<'s> Plan<'s> {
             let named = self.selection.revisions.contains(revision);
             return (!named).then(|| format!("revision {revision} ({refusal})"));
         }
-        declared.lacks(&self.exchanges[cell.exchange].1.head.needs)
+        let needs = &self.exchanges[cell.exchange].1.head.needs;
+        let serves = |needed: &Revision| {
+            let found = self.declared[cell.subject].iter().find(|(revision, _)| revision == needed);
+            found.is_some_and(|(_, declared)| declared.refusal.is_none())
+        };
+        if let Some(missing) = needs.revisions.iter().find(|needed| !serves(needed)) {
+            return Some(format!("revision {missing} as well"));
+        }
+        declared.lacks(needs)
     }
 
     fn lay_out(&mut self) {

@@ -109,3 +109,38 @@ fn every_exchange_expects_something_on_every_revision() {
         }
     }
 }
+
+/// What shares an instance must not write bytes, choose ids, or change what others see.
+#[test]
+fn what_shares_an_instance_leaves_no_trace() {
+    let harmless = [
+        "ping",
+        "server/discover",
+        "tools/list",
+        "tools/call",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+    ];
+    let traces = ["slow", "touch", "counter", "flood", "deploy"];
+    for (name, exchange) in exchanges().into_iter().filter(|(_, exchange)| exchange.head.reuse) {
+        assert!(exchange.head.handshake, "{name}: opens its own session");
+        for step in steps(&exchange.steps) {
+            let (message, waits) = match &step.action {
+                Action::Send(send) => (Some(&send.message), false),
+                Action::Expect(_) | Action::Unordered(_) => (None, false),
+                _ => (None, true),
+            };
+            assert!(!waits, "{name} line {}: more than requests and their responses", step.line);
+            let Some(message) = message else { continue };
+            let method = &message["method"];
+            let known = method.as_str().is_none_or(|method| harmless.contains(&method));
+            assert!(known && message.get("id").is_none(), "{name} line {}: {message}", step.line);
+            let tool = message["params"]["name"].as_str().unwrap_or_default();
+            assert!(!traces.contains(&tool) && !tool.starts_with("test_trigger"), "{name}: calls {tool}");
+        }
+    }
+}

@@ -31,6 +31,8 @@ pub struct Head {
     pub client_capabilities: Value,
     /// Whether the replayer opens a legacy session before the first step.
     pub handshake: bool,
+    /// Whether the exchange leaves no trace, so that others may be played on the same instance.
+    pub reuse: bool,
 }
 
 /// The side under test.
@@ -131,6 +133,7 @@ impl Head {
             }
         };
         let handshake = fields.boolean("handshake")?.unwrap_or(true);
+        let reuse = fields.boolean("reuse")?.unwrap_or(false);
         fields.finish()?;
         Ok(Self {
             name,
@@ -143,6 +146,7 @@ impl Head {
             level,
             client_capabilities,
             handshake,
+            reuse,
         })
     }
 

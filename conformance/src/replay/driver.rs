@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::findings::Finding;
-use super::machine::{Next, Replay};
+use super::machine::{Next, Replay, Session};
 use super::transcript::Entry;
 use crate::subject::{Connection, Event, Link};
 
@@ -17,18 +17,7 @@ const LAST_BREATH: Duration = Duration::from_millis(200);
 #[must_use]
 pub fn drive(mut replay: Replay<'_>, link: Link) -> (Vec<Finding>, Vec<Entry>) {
     let mut connection = Connection::open(link);
-    let mut open = true;
-    loop {
-        match replay.next(connection.now()) {
-            Next::Write(pieces) => connection.write(pieces),
-            Next::CloseInput => connection.close_input(),
-            Next::Wait { until, exit } => {
-                let event = connection.wait(until, exit);
-                open &= take(&mut replay, &mut connection, event);
-            }
-            Next::Finished => break,
-        }
-    }
+    let mut open = play(&mut replay, &mut connection);
     if open && !replay.has_failed() {
         connection.close_input();
         let until = connection.now() + SETTLE;
@@ -47,6 +36,29 @@ pub fn drive(mut replay: Replay<'_>, link: Link) -> (Vec<Finding>, Vec<Entry>) {
         }
     }
     replay.into_parts()
+}
+
+/// Plays the exchange on an instance that is to live on. What follows on it, if it is as good as a fresh one.
+#[must_use]
+pub fn drive_on(mut replay: Replay<'_>, connection: &mut Connection) -> Option<Session> {
+    play(&mut replay, connection);
+    replay.session()
+}
+
+/// Plays to the last step. Whether the output is still open.
+fn play(replay: &mut Replay<'_>, connection: &mut Connection) -> bool {
+    let mut open = true;
+    loop {
+        match replay.next(connection.now()) {
+            Next::Write(pieces) => connection.write(pieces),
+            Next::CloseInput => connection.close_input(),
+            Next::Wait { until, exit } => {
+                let event = connection.wait(until, exit);
+                open &= take(replay, connection, event);
+            }
+            Next::Finished => return open,
+        }
+    }
 }
 
 /// Whether the output is still open.

@@ -44,6 +44,13 @@ pub enum Next {
     Finished,
 }
 
+/// What goes on from one exchange to the next where both are played on one instance.
+#[derive(Debug, Clone)]
+pub struct Session {
+    binder: Binder,
+    ledger: Ledger,
+}
+
 /// One exchange replayed in one cell.
 #[derive(Debug)]
 pub struct Replay<'e> {
@@ -90,6 +97,8 @@ enum Operation<'e> {
     Begin(&'e Step, &'e Send),
     /// Its steps are done.
     End,
+    /// A request whose response shows that the subject has said all it had to say.
+    Sync,
 }
 
 /// How far an operation got.
@@ -151,6 +160,41 @@ impl<'e> Replay<'e> {
             transcript: Vec::new(),
             finished: false,
         })
+    }
+
+    /// A replay on an instance on which others were played.
+    ///
+    /// # Errors
+    ///
+    /// Says why the exchange cannot be bound to the revision.
+    pub fn resume(
+        exchange: &'e Exchange,
+        revision: Revision,
+        transport: Transport,
+        schemas: Option<&'e Schemas>,
+        session: Session,
+    ) -> Result<Self, String> {
+        let mut replay = Self::new(exchange, revision, transport, schemas)?;
+        replay.binder = session.binder;
+        replay.ledger = session.ledger;
+        replay.operations.retain(|operation| !matches!(operation, Operation::Open));
+        replay.spoken = true;
+        Ok(replay)
+    }
+
+    /// Ends with a request of its own, so that another exchange can follow on the same instance.
+    #[must_use]
+    pub fn with_sync(mut self) -> Self {
+        self.operations.push_back(Operation::Sync);
+        self
+    }
+
+    /// What the next exchange on this instance starts from, if it is as good as a fresh one: nothing was found,
+    /// and nothing is left over.
+    #[must_use]
+    pub fn session(&self) -> Option<Session> {
+        let clean = self.findings.is_empty() && self.inbox.is_empty() && self.ended.is_none();
+        clean.then(|| Session { binder: self.binder.clone(), ledger: self.ledger.clone() })
     }
 
     /// Gives the subject this long to its first words, so that a slow start is no silence.
@@ -289,6 +333,7 @@ impl<'e> Replay<'e> {
                 self.guard = None;
                 Progress::Done
             }
+            Operation::Sync => self.sync(begun, now),
             Operation::Step(step) => self.step(step, begun, now),
         }
     }
@@ -370,6 +415,24 @@ impl<'e> Replay<'e> {
                 Some(got) => fail(self, "a response to `initialize`", got),
                 None => Progress::Until(self.until(begun + self.patience)),
             },
+        }
+    }
+
+    fn sync(&mut self, begun: Duration, now: Duration) -> Progress {
+        let Some(id) = self.waiting.id.clone() else {
+            let method = if self.revision.is_modern() { "server/discover" } else { "ping" };
+            let request = self.binder.request(method, json!({}));
+            self.waiting.id = request.get("id").cloned();
+            self.write(&request, now);
+            return Progress::Until(begun + self.patience);
+        };
+        if let Some(index) = self.inbox.iter().position(|message| message.get("id") == Some(&id)) {
+            self.inbox.remove(index);
+            return Progress::Done;
+        }
+        match self.gone(begun + self.patience, now) {
+            Some(got) => self.failed(None, Failure::Broken, "an instance that lives on".to_owned(), got),
+            None => Progress::Until(begun + self.patience),
         }
     }
 

@@ -11,7 +11,7 @@ mod machine;
 mod tests;
 mod transcript;
 
-pub use driver::drive;
+pub use driver::{drive, drive_on};
 pub use findings::{Finding, Verdict};
-pub use machine::{Next, Replay};
+pub use machine::{Next, Replay, Session};
 pub use transcript::{Direction, Entry};

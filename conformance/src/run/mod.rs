@@ -2,6 +2,7 @@
 
 mod baseline;
 mod plan;
+mod pool;
 mod work;
 
 pub use baseline::Baseline;

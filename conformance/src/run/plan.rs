@@ -157,10 +157,10 @@ fn exchanges(only: Option<&str>) -> Result<Vec<(&'static str, Exchange)>, String
     Ok(selected)
 }
 
-/// A name, a pattern with `*`, the beginning of a name, or a requirement id.
+/// A name, a pattern with `*`, an area, or a requirement id.
 fn fits(pattern: &str, name: &str, requires: &[String]) -> bool {
     glob(pattern, name)
-        || (!pattern.contains('*') && name.starts_with(pattern))
+        || name.strip_prefix(pattern.trim_end_matches('/')).is_some_and(|rest| rest.starts_with('/'))
         || requires.iter().any(|id| id == pattern)
 }
 
@@ -208,7 +208,9 @@ mod tests {
     fn a_selection_is_a_name_a_pattern_or_a_requirement() {
         let requires = ["S-TOOL-06".to_owned()];
         let fits = |pattern| fits(pattern, "tools/list", &requires);
-        assert!(fits("tools/list") && fits("tools/") && fits("*/list") && fits("S-TOOL-06"));
-        assert!(!fits("list") && !fits("prompts/*") && !fits("S-TOOL-0"));
+        assert!(fits("tools/list") && fits("tools") && fits("tools/") && fits("*/list") && fits("S-TOOL-06"));
+        assert!(
+            !fits("list") && !fits("tools/li") && !fits("tool") && !fits("prompts/*") && !fits("S-TOOL-0")
+        );
     }
 }

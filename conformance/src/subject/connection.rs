@@ -1,5 +1,6 @@
 //! One running instance: threads that read and write its streams, a channel of what happens, a clock.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -30,7 +31,7 @@ pub(crate) enum Event {
 }
 
 /// A running instance. Dropping it ends the instance.
-pub(crate) struct Connection {
+pub struct Connection {
     events: Receiver<Event>,
     input: Option<Sender<Vec<Vec<u8>>>>,
     life: Box<dyn Life>,
@@ -39,7 +40,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn open(link: Link) -> Self {
+    /// Starts to read and write.
+    #[must_use]
+    pub fn open(link: Link) -> Self {
         let Link { input, output, diagnostics, life } = link;
         let (tell, events) = mpsc::channel();
         if let Some(diagnostics) = diagnostics {
@@ -106,6 +109,12 @@ impl Connection {
         let exit = if self.exit_told { None } else { self.life.exit() };
         self.exit_told |= exit.is_some();
         exit
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("started", &self.started).finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,9 @@ mod process;
 pub use declared::Declared;
 pub use process::Command;
 
-pub(crate) use connection::{Connection, Event};
+pub use connection::Connection;
+
+pub(crate) use connection::Event;
 
 use std::fmt;
 use std::io::{self, Read, Write};

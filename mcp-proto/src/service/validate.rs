@@ -1,19 +1,16 @@
 //! Schemas written by hand are enforced, with the feature `validate`.
 
-use alloc::string::String;
-
-use super::handler::ToolCall;
-use crate::model::Tool;
-
-/// Puts the checks of a tool's schemas around its handler.
+/// Without the feature schemas are shown to clients and not enforced.
 ///
 /// # Errors
 ///
-/// A schema cannot be used: it is none, or refers to something outside of itself.
+/// None; with the feature, a schema that cannot be used.
 #[cfg(not(feature = "validate"))]
 #[allow(clippy::unnecessary_wraps)] // the other half of the feature can fail
-pub(crate) fn wrap(tool: &Tool, call: ToolCall) -> Result<ToolCall, String> {
-    let _ = tool;
+pub(crate) fn wrap(
+    _: &crate::model::Tool,
+    call: super::handler::ToolCall,
+) -> Result<super::handler::ToolCall, alloc::string::String> {
     Ok(call)
 }
 
@@ -35,8 +32,14 @@ mod enforced {
     use crate::service::error::Reply;
     use crate::service::handler::{ToolCall, bad_arguments};
 
+    /// Puts the checks of a tool's schemas around its handler.
+    ///
     /// Schemas come from the server's author, but arguments do not: patterns run in linear time and
     /// nothing is fetched. [spec: basic#ref-resolution]
+    ///
+    /// # Errors
+    ///
+    /// A schema cannot be used: it is none, or refers to something outside of itself.
     pub(crate) fn wrap(tool: &Tool, call: ToolCall) -> Result<ToolCall, String> {
         let input =
             compile(&tool.input_schema).map_err(|e| format!("the input schema cannot be used: {e}"))?;

@@ -188,8 +188,11 @@ impl Run {
         }
         let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
         let fixture = |runtime: Runtime| {
-            let words = [&*own.to_string_lossy(), "serve", "--runtime", runtime.as_str(), "--stdio"];
-            Box::new(Command::own(words.map(str::to_owned).to_vec(), runtime.as_str())) as Box<dyn Subject>
+            // With many tools the lists have pages, which some exchanges need.
+            let arguments = ["serve", "--runtime", runtime.as_str(), "--stdio", "--many", "250"];
+            let mut words = vec![own.to_string_lossy().into_owned()];
+            words.extend(arguments.map(str::to_owned));
+            Box::new(Command::own(words, runtime.as_str())) as Box<dyn Subject>
         };
         Ok(Runtime::ALL.map(fixture).into_iter().collect())
     }

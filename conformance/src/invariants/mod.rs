@@ -56,6 +56,8 @@ pub struct Ledger {
     opened: bool,
     /// Whether a handshake was begun, so that a modern connection has a legacy session, too.
     session: bool,
+    /// The version that the handshake settled.
+    settled: Option<Revision>,
     requests: Vec<Request>,
     listens: Vec<Listen>,
     subscribed: Vec<String>,
@@ -97,6 +99,7 @@ impl Ledger {
             server: None,
             opened: false,
             session: false,
+            settled: None,
             requests: Vec::new(),
             listens: Vec::new(),
             subscribed: Vec::new(),
@@ -151,6 +154,17 @@ impl Ledger {
     #[must_use]
     pub fn method_of(&self, id: &Value) -> Option<&str> {
         self.requests.iter().rev().find(|request| request.id == *id).map(|request| request.method.as_str())
+    }
+
+    /// The revision whose rules a received message has to keep.
+    #[must_use]
+    pub fn revision_of(&self, message: &Value) -> Revision {
+        let answered = message.get("id").filter(|_| message.get("method").is_none());
+        let empty = Value::Null;
+        let modern = answered.and_then(|id| self.is_modern(id)).unwrap_or_else(|| {
+            !self.has_session() || subscriptions::concerns(self, message.get("params").unwrap_or(&empty))
+        });
+        if modern { Revision::V2026_07_28 } else { self.settled.unwrap_or(self.revision) }
     }
 
     /// Reads a line of the subject's output; the messages in it, in order.
@@ -268,7 +282,8 @@ impl Ledger {
     /// A legacy session speaks the version that the server settled on, which may be another than the offered.
     fn follow(&mut self, version: Option<&Value>) {
         let settled = version.and_then(Value::as_str).and_then(Revision::from_date);
-        if let Some(settled) = settled.filter(|settled| !settled.is_modern() && !self.modern()) {
+        self.settled = settled.filter(|settled| !settled.is_modern());
+        if let Some(settled) = self.settled.filter(|_| !self.modern()) {
             self.revision = settled;
         }
     }

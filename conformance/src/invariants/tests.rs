@@ -527,6 +527,9 @@ fn both_eras_share_a_connection() {
     for id in ["m1", "m2", "m3"] {
         shared.sent(&ask(id, &stamped));
     }
+    assert_eq!(shared.revision_of(&answer("l1", &json!({}))), D);
+    assert_eq!(shared.revision_of(&answer("m1", &json!({}))), E);
+    assert_eq!(shared.revision_of(&change), D);
     keeps(&mut shared, &answer("l1", &json!({})));
     breaks(&mut shared, &answer("l2", &complete), "V09", "/result/resultType");
     keeps(&mut shared, &lost("l3"));

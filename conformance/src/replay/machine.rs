@@ -292,7 +292,7 @@ impl<'e> Replay<'e> {
         let method = if is_call { None } else { self.ledger.method_of(&id).map(str::to_owned) };
         let mut breaches = self.ledger.received(&message);
         if let Some(schemas) = self.schemas {
-            breaches.extend(schemas.check(self.revision, &message, method.as_deref()));
+            breaches.extend(schemas.check(self.ledger.revision_of(&message), &message, method.as_deref()));
         }
         for breach in breaches {
             self.found(Finding::of_breach(breach, line));

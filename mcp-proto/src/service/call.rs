@@ -186,6 +186,17 @@ impl Ctx {
         }
     }
 
+    /// Tells a 2025-11-25 client that what it sent its user to by URL is done, under the `elicitation_id`
+    /// of the question. Other revisions have no word for it: nothing is sent.
+    /// [spec: 2025-11-25 client/elicitation]
+    pub fn elicitation_complete(&self, elicitation_id: &str) {
+        let mut state = self.call.shared.lock();
+        let state = &mut *state;
+        if state.connection.elicitation_complete(elicitation_id, &mut state.out).is_written() {
+            state.wake_driver();
+        }
+    }
+
     /// Logs any value: not sent below the level that the client asked for. Waits while the client is slow
     /// to read.
     /// [spec: server/utilities/logging]

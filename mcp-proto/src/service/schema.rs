@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::model::{ElicitForm, JsonSchema as Schema, Str};
 use crate::rpc::de;
 
-/// The schema of a type, as hosts like it: 2020-12, subschemas in place instead of `$ref` (a recursive
+/// The schema of a type, as hosts like it: 2020-12 without formats of its own, subschemas in place instead of `$ref` (a recursive
 /// type still needs them), without a title made from the type's name.
 pub(crate) fn of<T: JsonSchema>() -> Schema {
     Schema::from_serialize(&value_of::<T>()).unwrap_or_else(|_| Schema::any_object())
@@ -35,10 +36,20 @@ pub(crate) fn arguments<T: JsonSchema>() -> Schema {
 }
 
 fn generate<T: JsonSchema>() -> Value {
-    let mut settings = SchemaSettings::draft2020_12();
+    let mut settings =
+        SchemaSettings::draft2020_12().with_transform(RecursiveTransform(forget_number_format));
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// Names such as `uint64` are no formats of JSON Schema: validators warn of them, strict ones refuse.
+fn forget_number_format(schema: &mut schemars::Schema) {
+    const NUMBERS: &[&str] = &["int", "uint", "float", "double"];
+    let is_number = |name: &str| NUMBERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit()));
+    if schema.get("format").and_then(Value::as_str).is_some_and(is_number) {
+        schema.remove("format");
+    }
 }
 
 fn value_of<T: JsonSchema>() -> Value {

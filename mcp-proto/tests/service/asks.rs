@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcp_proto::model::{CreateMessage, ElicitForm, FormSchema, MultiSelectSchema, SamplingMessage};
+use mcp_proto::model::{
+    CreateMessage, ElicitForm, ElicitUrl, FormSchema, MultiSelectSchema, SamplingMessage,
+};
 use mcp_proto::service::{AskError, NoArguments, Principal, Server, Service};
 use serde_json::{Value, json};
 
@@ -242,4 +244,36 @@ fn a_form_that_a_revision_cannot_express() {
         assert_eq!(seen["method"] == "elicitation/create", asks, "{seen}");
         assert_eq!(seen["result"]["isError"] == true, !asks, "{seen}");
     }
+}
+
+/// LS-ELIC-02: an elicitation by URL has the id it was given, and its end is told under that id; newer
+/// revisions know neither.
+#[test]
+fn an_elicitation_by_url_is_completed() {
+    let service = Server::new("demo", "1")
+        .tool("sign_in", |ctx, _: NoArguments| async move {
+            let url = ElicitUrl::new("Please sign in", "https://example.com/").elicitation_id("e-1");
+            ctx.ask_url("sign_in", url).await?;
+            ctx.elicitation_complete("e-1");
+            Ok("done")
+        })
+        .build()
+        .unwrap();
+    let capabilities = json!({"elicitation":{"url":{}}});
+    let mut client = Client::legacy(&service, "2025-11-25", capabilities.clone());
+    client.send(&json!({"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"sign_in"}}));
+    let question = client.one();
+    assert_eq!(question["params"]["elicitationId"], "e-1");
+    client.send(&json!({"jsonrpc":"2.0","id":question["id"],"result":{"action":"accept"}}));
+    let seen = client.take();
+    assert_eq!(seen[0]["method"], "notifications/elicitation/complete");
+    assert_eq!(seen[0]["params"], json!({"elicitationId":"e-1"}));
+    assert_eq!(seen[1]["result"]["content"][0]["text"], "done");
+    let mut client = Client::new(&service);
+    let first = client.modern(1, "tools/call", json!({"name":"sign_in"}), capabilities.clone());
+    assert!(first["result"]["inputRequests"]["sign_in"]["params"]["elicitationId"].is_null());
+    let retry = json!({"name":"sign_in","requestState":first["result"]["requestState"],
+        "inputResponses":{"sign_in":{"action":"accept"}}});
+    let last = client.modern(2, "tools/call", retry, capabilities);
+    assert_eq!(last["result"]["content"][0]["text"], "done");
 }

@@ -111,6 +111,25 @@ fn lists_are_derived() {
     );
 }
 
+/// Formats of Rust's numbers are not JSON Schema: strict validators of hosts refuse them.
+#[test]
+fn schemas_have_no_formats_of_their_own() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    #[allow(dead_code)]
+    struct Numbers {
+        format: u8,
+        ratio: f32,
+        many: Vec<Option<i64>>,
+    }
+    let service = Server::new("demo", "1").tool("n", |_, _: Numbers| async move { Ok("") }).build().unwrap();
+    let mut client = Client::new(&service);
+    let list = client.modern(1, "tools/list", json!({}), json!({}));
+    let schema = &list["result"]["tools"][0]["inputSchema"];
+    assert_eq!(schema["properties"]["format"], json!({"type": "integer", "minimum": 0, "maximum": 255}));
+    assert_eq!(schema["properties"]["ratio"], json!({"type": "number"}));
+    assert_eq!(schema["properties"]["many"]["items"], json!({"type": ["integer", "null"]}));
+}
+
 /// T01, T02, T06: what does not fit never reaches the handler, and says where.
 #[test]
 fn t02_wrong_calls() {

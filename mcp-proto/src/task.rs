@@ -38,24 +38,9 @@ use serde_json::value::RawValue;
 
 use crate::time::UnixTime;
 
+pub use crate::model::TaskStatus as Status;
 pub use id::{TaskId, TaskKey};
 pub use table::Table;
-
-/// What a task is doing, in the extension's meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(clippy::exhaustive_enums)] // a further status must break every face on purpose
-pub enum Status {
-    /// Being carried out.
-    Working,
-    /// Cannot go on until the requestor has answered.
-    InputRequired,
-    /// Over, with a result.
-    Completed,
-    /// Over, with a JSON-RPC error.
-    Failed,
-    /// Over, without either.
-    Cancelled,
-}
 
 /// How the call of a task ended: what its response would have been.
 #[derive(Debug, Clone)]
@@ -216,26 +201,6 @@ pub enum AskError {
     TooMany,
     /// There was no question.
     Nothing,
-}
-
-impl Status {
-    /// The name on the wire, the same in both faces.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Working => "working",
-            Self::InputRequired => "input_required",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
-    /// Whether it is final.
-    #[must_use]
-    pub const fn is_terminal(self) -> bool {
-        matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
-    }
 }
 
 impl Outcome {

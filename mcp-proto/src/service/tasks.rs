@@ -19,7 +19,9 @@ use crate::limits::Limits;
 use crate::model::method::{
     CallTool, CancelTask, GetTask, ListTasks, TaskResult, UpdateTask, UpdateTaskParams,
 };
-use crate::model::{CallToolResult, InputRequest, ProtocolVersion, ResultBody as _, Str, TaskSupport, view};
+use crate::model::{
+    CallToolResult, InputRequest, ProtocolVersion, ResultBody as _, Str, Task, TaskSupport, view,
+};
 use crate::rpc::{Error, Members, code, unfit, write_str};
 use crate::server::{
     Change, Channel, ClientFeatures, Pending, RequestKey, TASKS_REQUIRED, Untyped, missing_capability,
@@ -479,69 +481,37 @@ fn final_result(task: &Snapshot) -> Option<Result<Vec<u8>, Error>> {
 
 /// Appends a task as the revision has it. `detailed`: with the result, error or open questions (extension).
 fn write_task(out: &mut Vec<u8>, task: &Snapshot, version: ProtocolVersion, detailed: bool) {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let core = version.has_core_tasks();
-    let number = |out: &mut Vec<u8>, duration: Option<Duration>| match duration {
-        Some(duration) => {
-            let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-            out.extend_from_slice(itoa::Buffer::new().format(millis).as_bytes());
-        }
-        None => out.extend_from_slice(b"null"),
-    };
-    out.extend_from_slice(b"{\"taskId\":");
-    write_str(out, &task.id.to_string());
-    out.extend_from_slice(b",\"status\":");
-    let status = if core { task.core_status() } else { task.status };
-    write_str(out, status_name(status));
-    if let Some(message) = &task.status_message {
-        out.extend_from_slice(b",\"statusMessage\":");
-        write_str(out, message);
+    let mut wire = Task::new(task.id.to_string(), task.created_at.to_rfc3339())
+        .status(if core { task.core_status() } else { task.status })
+        .last_updated_at(task.last_updated_at.to_rfc3339());
+    wire.status_message = task.status_message.clone().map(Str::Owned);
+    wire.ttl_ms = task.ttl.map(millis);
+    wire.poll_interval_ms = task.poll_interval.map(millis);
+    // A task always has a JSON form in the revisions that have tasks.
+    if wire.write(out, version).is_err() || core || !detailed {
+        return;
     }
-    out.extend_from_slice(b",\"createdAt\":");
-    write_str(out, &task.created_at.to_rfc3339());
-    out.extend_from_slice(b",\"lastUpdatedAt\":");
-    write_str(out, &task.last_updated_at.to_rfc3339());
-    out.extend_from_slice(if core { b",\"ttl\":" } else { b",\"ttlMs\":" });
-    number(out, task.ttl);
-    if task.poll_interval.is_some() {
-        out.extend_from_slice(if core { b",\"pollInterval\":" } else { b",\"pollIntervalMs\":" });
-        number(out, task.poll_interval);
-    }
-    if detailed && !core {
-        match (&task.outcome, task.status) {
-            (Some(Outcome::Result { json, .. }), _) => {
-                out.extend_from_slice(b",\"result\":");
-                out.extend_from_slice(json.get().as_bytes());
-            }
-            (Some(Outcome::Error { json }), _) => {
-                out.extend_from_slice(b",\"error\":");
-                out.extend_from_slice(json.get().as_bytes());
-            }
-            (None, Status::InputRequired) => {
-                out.extend_from_slice(b",\"inputRequests\":{");
-                for (at, (name, question)) in task.input_requests.iter().enumerate() {
-                    if at > 0 {
-                        out.push(b',');
-                    }
-                    write_str(out, name);
-                    out.push(b':');
-                    out.extend_from_slice(question.get().as_bytes());
-                }
-                out.push(b'}');
-            }
-            _ => {}
+    // What the status brings along is JSON already: its place is before the closing brace.
+    out.pop();
+    match (&task.outcome, task.status) {
+        (Some(Outcome::Result { json, .. }), _) => write_member(out, "result", json.get()),
+        (Some(Outcome::Error { json }), _) => write_member(out, "error", json.get()),
+        (None, Status::InputRequired) => {
+            let questions = serde_json::to_string(&task.input_requests).unwrap_or_else(|_| "{}".into());
+            write_member(out, "inputRequests", &questions);
         }
+        _ => {}
     }
     out.push(b'}');
 }
 
-const fn status_name(status: Status) -> &'static str {
-    match status {
-        Status::Working => "working",
-        Status::InputRequired => "input_required",
-        Status::Completed => "completed",
-        Status::Failed => "failed",
-        Status::Cancelled => "cancelled",
-    }
+fn write_member(out: &mut Vec<u8>, name: &str, json: &str) {
+    out.push(b',');
+    write_str(out, name);
+    out.push(b':');
+    out.extend_from_slice(json.as_bytes());
 }
 
 impl Service {

@@ -1,6 +1,16 @@
 //! Runs `mcp-proto` on smol: servers on standard input and output, on Unix and TCP sockets, and on any
 //! other byte stream.
 //!
+//! ```
+//! use mcp_proto::service::{NoArguments, Server};
+//! use mcp_smol::{Serve, stdio};
+//!
+//! # fn main_() -> Result<(), mcp_smol::ServeError> {
+//! let server = Server::new("demo", "1.0.0").tool("hello", |_, _: NoArguments| async { Ok("Hello!") });
+//! smol::block_on(server.serve(stdio()))
+//! # }
+//! ```
+//!
 //! - [`stdio()`]: the standard streams of this process, without a thread between where that can be.
 //! - [`duplex`] and [`stream`]: anything that implements `AsyncRead` and `AsyncWrite`.
 //! - [`unix`] and [`tcp`]: a listening socket, many peers.

@@ -1,6 +1,18 @@
 //! Runs `mcp-proto` on tokio: servers on standard input and output, on Unix and TCP sockets, and on any
 //! other byte stream.
 //!
+//! ```
+//! use mcp_proto::service::{NoArguments, Server};
+//! use mcp_tokio::{Serve, stdio};
+//!
+//! # async fn main_() -> Result<(), mcp_tokio::ServeError> {
+//! Server::new("demo", "1.0.0")
+//!     .tool("hello", |_, _: NoArguments| async { Ok("Hello!") })
+//!     .serve(stdio())
+//!     .await
+//! # }
+//! ```
+//!
 //! - [`stdio()`]: the standard streams of this process, without a thread between where that can be.
 //! - [`duplex`] and [`stream`]: anything that implements `AsyncRead` and `AsyncWrite`.
 //! - [`unix`] and [`tcp`]: a listening socket, many peers.

@@ -7,12 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
 
-use mcp_io::Serve;
+use mcp_io::{Accept, Listen, MemoryStream, Serve};
 use mcp_proto::service::Principal;
 use serde_json::{Value, json};
 
-use super::client::{call, echo, gate, text};
+use super::client::{Client, call, echo, gate, text};
 use super::service::{Stage, server};
 use crate::rt;
 
@@ -122,6 +123,35 @@ fn dropping_the_future_drops_the_connections() {
         served.await;
         rt::unblock(move || assert_eq!((&peer).read(&mut [0]).unwrap(), 0)).await;
         rt::eventually(|| stage.stuck.load(Ordering::SeqCst) == 0).await;
+    });
+}
+
+/// A socket that fails for a while, as when the process has too many files open.
+struct Shaky(Vec<std::io::Result<MemoryStream>>);
+
+impl Accept for Shaky {
+    type Connection = MemoryStream;
+    type Io = MemoryStream;
+    const OPEN_TO_BROWSERS: bool = false;
+
+    fn poll_accept(&mut self, _: &mut Context<'_>) -> Poll<std::io::Result<MemoryStream>> {
+        self.0.pop().map_or(Poll::Pending, Poll::Ready)
+    }
+
+    fn open(connection: MemoryStream) -> MemoryStream {
+        connection
+    }
+}
+
+#[test]
+fn a_failure_to_accept_is_waited_out() {
+    rt::run(async {
+        let (theirs, ours) = mcp_io::pair(1 << 10);
+        let shaky = Shaky(vec![Ok(theirs), Err(std::io::ErrorKind::Other.into())]);
+        let _served = rt::spawn(server(&Stage::default()).serve(Listen::new(rt::RUNTIME, shaky)));
+        let mut client = Client::new(ours);
+        client.send(echo(1, "patience")).await;
+        assert_eq!(text(&client.receive().await.unwrap()), "patience");
     });
 }
 

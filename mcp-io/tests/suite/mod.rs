@@ -11,6 +11,6 @@
 pub(crate) mod client;
 mod listen;
 mod programs;
-#[allow(clippy::print_stdout)] // to show where it goes
+#[allow(dead_code, clippy::print_stdout)] // dead is the programs' side of it
 pub(crate) mod service;
 mod streams;

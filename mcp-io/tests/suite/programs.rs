@@ -157,6 +157,19 @@ fn the_mode_of_shared_streams_stays_as_it_was() {
     }
 }
 
+#[test]
+fn the_standard_streams_have_one_owner_at_a_time() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let mut twice = program("fixture");
+    twice.arg("twice").stdin(OwnedFd::from(theirs.try_clone().unwrap())).stdout(OwnedFd::from(theirs));
+    let child = twice.stderr(Stdio::piped()).spawn().unwrap();
+    // It holds their end.
+    drop(twice);
+    (&ours).write_all((echo(1, "one") + &print(2) + print(3).trim_end()).as_bytes()).unwrap();
+    ours.shutdown(Shutdown::Write).unwrap();
+    assert_prints_are_kept_apart(finish(child, ours));
+}
+
 /// Z02: the client's end of standard output is closed first, as when the client is killed.
 #[test]
 fn a_closed_standard_output_ends_the_program_in_order() {

@@ -1,17 +1,11 @@
 //! The fixture on standard input and output.
 
+// Dead is the tests' side of it.
 #[path = "../../../mcp-io/tests/suite/service.rs"]
-#[allow(dead_code, clippy::unwrap_used, clippy::print_stdout)] // dead is the tests' side of it
+#[allow(dead_code, clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 mod service;
-
-use std::io::Write;
-
-use mcp_tokio::{Serve, stdio};
 
 #[tokio::main]
 async fn main() -> Result<(), mcp_tokio::ServeError> {
-    service::server(&service::Stage::default()).serve(stdio()).await?;
-    // The client may be gone.
-    let _ = writeln!(std::io::stdout(), "served");
-    Ok(())
+    service::program(mcp_tokio::stdio).await
 }

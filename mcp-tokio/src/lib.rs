@@ -81,3 +81,8 @@ pub fn pair(capacity: usize) -> (ByteStream<Tokio, MemoryStream>, Stream<MemoryS
     let (server, client) = mcp_io::pair(capacity);
     (ByteStream::new(Tokio::current(), server), Stream::new(client))
 }
+
+/// The README's code compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -160,11 +160,11 @@ fn the_mode_of_shared_streams_stays_as_it_was() {
 #[test]
 fn the_standard_streams_have_one_owner_at_a_time() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    let mut twice = program("fixture");
-    twice.arg("twice").stdin(OwnedFd::from(theirs.try_clone().unwrap())).stdout(OwnedFd::from(theirs));
-    let child = twice.stderr(Stdio::piped()).spawn().unwrap();
+    let mut taken = program("fixture");
+    taken.arg("taken").stdin(OwnedFd::from(theirs.try_clone().unwrap())).stdout(OwnedFd::from(theirs));
+    let child = taken.stderr(Stdio::piped()).spawn().unwrap();
     // It holds their end.
-    drop(twice);
+    drop(taken);
     (&ours).write_all((echo(1, "one") + &print(2) + print(3).trim_end()).as_bytes()).unwrap();
     ours.shutdown(Shutdown::Write).unwrap();
     assert_prints_are_kept_apart(finish(child, ours));

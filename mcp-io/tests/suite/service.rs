@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::future::{Future, pending, poll_fn};
 use std::io::{ErrorKind, Write};
-use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use mcp_io::{Serve, ServeError, Transport};
+use mcp_io::{Runtime, Serve, ServeError, Stdio, StdioIo};
 use mcp_proto::service::{NoArguments, Server, ToolError};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -75,20 +74,16 @@ impl Stage {
     }
 }
 
-/// What a program of an adapter does: serves, once at a time.
-///
-/// As `fixture twice` it tries to serve while it serves, and serves again afterwards.
-pub(crate) async fn program<T: Transport>(stdio: impl Fn() -> T) -> Result<(), ServeError> {
-    let serve = || server(&Stage::default()).serve(stdio());
-    if std::env::args().nth(1).as_deref() == Some("twice") {
-        let mut first = pin!(serve());
-        let early = poll_fn(|cx| Poll::Ready(first.as_mut().poll(cx))).await;
-        assert!(early.is_pending());
+/// What a program of an adapter does. As `fixture taken` it tries it first while the standard streams are
+/// in other hands.
+pub(crate) async fn program<R: Runtime>(runtime: R) -> Result<(), ServeError> {
+    let serve = || server(&Stage::default()).serve(Stdio::new(runtime.clone()));
+    if std::env::args().nth(1).as_deref() == Some("taken") {
+        let _taken = StdioIo::claim(&runtime)?;
         let Err(ServeError::Io(error)) = serve().await else {
             panic!("the standard streams have two owners")
         };
         assert_eq!(error.kind(), ErrorKind::ResourceBusy);
-        first.await?;
     }
     serve().await?;
     // The client may be gone.

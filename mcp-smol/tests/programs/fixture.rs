@@ -6,5 +6,5 @@
 mod service;
 
 fn main() -> Result<(), mcp_smol::ServeError> {
-    smol::block_on(service::program(mcp_smol::stdio))
+    smol::block_on(service::program(mcp_smol::Smol::current()))
 }

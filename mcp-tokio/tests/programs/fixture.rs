@@ -7,5 +7,5 @@ mod service;
 
 #[tokio::main]
 async fn main() -> Result<(), mcp_tokio::ServeError> {
-    service::program(mcp_tokio::stdio).await
+    service::program(mcp_tokio::Tokio::current()).await
 }

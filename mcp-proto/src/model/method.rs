@@ -282,8 +282,11 @@ impl<'b> GetPromptParams<'b> {
     }
 }
 
+/// Strings by name, in the order received.
+type Strings<'b> = Vec<(Cow<'b, str>, Cow<'b, str>)>;
+
 /// A map of strings under `name`.
-fn strings<'b>(members: &Members<'b>, name: &str) -> Result<Vec<(Cow<'b, str>, Cow<'b, str>)>, Error> {
+fn strings<'b>(members: &Members<'b>, name: &str) -> Result<Strings<'b>, Error> {
     let Some(raw) = members.object(name)? else { return Ok(Vec::new()) };
     let Some(inner) = Members::from_json(raw.get()) else {
         return Err(unfit(name, "an object with distinct members", Some(raw)));

@@ -15,6 +15,7 @@ use crate::limits::Limits;
 /// What one frame holds.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant)] // the large one is the usual one, and a box would be an allocation
 pub enum Parsed<'b> {
     /// One message.
     Message(Message<'b>),

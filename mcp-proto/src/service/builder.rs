@@ -497,6 +497,7 @@ impl Server {
     }
 
     /// Adds a [`ToolDef`], [`ResourceDef`] or [`PromptDef`].
+    #[allow(clippy::should_implement_trait)] // nothing is summed up here
     pub fn add(mut self, item: impl Into<Item>) -> Self {
         match item.into().0 {
             AnyItem::Tool(tool) => self.tools.push(tool),

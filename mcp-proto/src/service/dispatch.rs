@@ -141,7 +141,7 @@ fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
             });
         }
         Typed::Unsubscribe(pending, _) => {
-            respond(shared, |state| state.connection.respond(pending, &EmptyResult::new(), &mut state.out))
+            respond(shared, |state| state.connection.respond(pending, &EmptyResult::new(), &mut state.out));
         }
         Typed::Listen(pending, params) => {
             let honored = service.honored(shared, &params.notifications, version, features);
@@ -151,10 +151,10 @@ fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
             });
         }
         Typed::GetTask(pending, params) => {
-            super::tasks::get(shared, pending, &params.task_id, version, features)
+            super::tasks::get(shared, pending, &params.task_id, version, features);
         }
         Typed::UpdateTask(pending, params) => {
-            super::tasks::update(shared, pending, &params, version, features)
+            super::tasks::update(shared, pending, &params, version, features);
         }
         Typed::CancelTask(pending, params) => {
             super::tasks::cancel(shared, pending, &params.task_id, version, features);

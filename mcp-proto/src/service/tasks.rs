@@ -132,12 +132,11 @@ pub(crate) fn create(call: &Arc<Call>) -> Result<(), Error> {
     let owner = call.task_owner();
     let now = service.now(&call.shared);
     let mut tasks = service.tasks();
-    let mut options = Options::default();
-    options.ttl = match call.lock().task_ttl {
-        Some(ttl) => ttl,
-        None => tasks.ttl,
+    let options = Options {
+        ttl: call.lock().task_ttl.unwrap_or(tasks.ttl),
+        poll_interval: Some(tasks.poll),
+        status_message: None,
     };
-    options.poll_interval = Some(tasks.poll);
     let key = service
         .with_random(|random| tasks.table.create(owner.as_deref(), options, random, now))
         .map_err(|_| Error::new(code::INTERNAL_ERROR, "Too many tasks"))?;

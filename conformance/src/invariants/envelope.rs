@@ -122,7 +122,7 @@ fn error(ledger: &Ledger, id: Option<&Value>, error: &Value, breaches: &mut Vec<
             value,
         ));
     }
-    let modern = id.and_then(|id| ledger.is_modern(id)).unwrap_or(!ledger.has_session());
+    let modern = id.and_then(|id| ledger.is_modern(id)).unwrap_or_else(|| !ledger.has_session());
     if let (true, Some(code)) = (modern, code.as_i64()) {
         modern_code(ledger, code, members, breaches);
     }

@@ -58,7 +58,7 @@ pub(crate) fn demo() -> Server {
                 }),
         )
         .add(prompt("greet", |_, p: Greet| async move {
-            Ok(format!("Greet {} in a {} tone", p.name.unwrap_or("all".into()), p.tone))
+            Ok(format!("Greet {} in a {} tone", p.name.unwrap_or_else(|| "all".into()), p.tone))
         }))
 }
 

@@ -20,7 +20,7 @@ use crate::model::method::{
     CallTool, CancelTask, GetTask, ListTasks, TaskResult, UpdateTask, UpdateTaskParams,
 };
 use crate::model::{
-    CallToolResult, InputRequest, ProtocolVersion, ResultBody as _, Str, Task, TaskSupport, view,
+    CallToolResult, InputRequest, ProtocolVersion, ResultBody as _, Str, Task, TaskSupport, meta, view,
 };
 use crate::rpc::{Error, Members, code, unfit, write_str};
 use crate::server::{
@@ -460,14 +460,16 @@ pub(crate) fn list(shared: &Shared, pending: Pending<ListTasks>, cursor: Option<
 fn final_result(task: &Snapshot) -> Option<Result<Vec<u8>, Error>> {
     match (&task.outcome, task.status) {
         (Some(Outcome::Result { json, .. }), _) => {
+            let members = Members::from_json(json.get()).unwrap_or_default();
+            let own =
+                members.get("_meta").and_then(|meta| Members::from_json(meta.get())).unwrap_or_default();
             let mut out = b"{\"_meta\":{\"io.modelcontextprotocol/related-task\":{\"taskId\":".to_vec();
             write_str(&mut out, &task.id.to_string());
-            out.extend_from_slice(b"}}");
-            let members = json.get().strip_prefix('{').unwrap_or("}");
-            if members != "}" {
-                out.push(b',');
-            }
-            out.extend_from_slice(members.as_bytes());
+            out.push(b'}');
+            write_members(&mut out, own.iter().filter(|(name, _)| *name != meta::key::RELATED_TASK));
+            out.push(b'}');
+            write_members(&mut out, members.iter().filter(|(name, _)| *name != "_meta"));
+            out.push(b'}');
             Some(Ok(out))
         }
         (Some(Outcome::Error { json }), _) => {
@@ -475,6 +477,16 @@ fn final_result(task: &Snapshot) -> Option<Result<Vec<u8>, Error>> {
         }
         (None, Status::Cancelled) => Some(Err(Error::invalid_params("The task was cancelled"))),
         _ => None,
+    }
+}
+
+/// Appends members to an object that has one already.
+fn write_members<'b>(out: &mut Vec<u8>, members: impl Iterator<Item = (&'b str, &'b RawValue)>) {
+    for (name, value) in members {
+        out.push(b',');
+        write_str(out, name);
+        out.push(b':');
+        out.extend_from_slice(value.get().as_bytes());
     }
 }
 

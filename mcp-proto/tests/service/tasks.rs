@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use mcp_proto::model::TaskSupport;
+use mcp_proto::model::{CallToolResult, Json, Meta, TaskSupport};
 use mcp_proto::rpc::Error;
 use mcp_proto::service::{NoArguments, Server, Service, ToolError, tool};
 use serde_json::{Value, json};
@@ -52,6 +52,13 @@ fn service() -> Service {
                 Ok(format!("{} {task}", first.confirm))
             })
             .becomes_task(),
+        )
+        .add(
+            tool("marked", |_, _: NoArguments| async move {
+                let meta = Meta::default().with("com.example/mark", Json::string("x"));
+                Ok(CallToolResult::text("done").meta(meta))
+            })
+            .task(TaskSupport::Optional),
         )
         .tool("plain", |_, _: NoArguments| async move { Ok("plain") })
         .build()
@@ -185,6 +192,14 @@ fn k03_a_core_task() {
     assert_eq!(ask(&mut client, "tasks/list", json!({}))["result"]["tasks"].as_array().unwrap().len(), 1);
     // K02
     assert_eq!(ask(&mut client, "tasks/cancel", id)["error"]["code"], -32602);
+    // Metadata of the result stands beside the task's, in one object.
+    let marked = core(&mut client, 2, "marked", json!({}));
+    client.send(&json!({"jsonrpc":"2.0","id":6,"method":"tasks/result","params":{"taskId":marked["result"]["task"]["taskId"]}}));
+    let result = client.take().into_iter().find(|m| m["id"] == 6).unwrap();
+    assert_eq!(result.to_string().matches("_meta").count(), 1);
+    assert_eq!(result["result"]["_meta"]["com.example/mark"], "x");
+    assert!(result["result"]["_meta"]["io.modelcontextprotocol/related-task"].is_object());
+    assert_eq!(result["result"]["content"][0]["text"], "done");
     // isError is a failed task here.
     let failing = core(&mut client, 2, "failing", json!({}));
     let id = json!({"taskId":failing["result"]["task"]["taskId"]});

@@ -85,7 +85,7 @@ fn handle(shared: &Arc<Shared>, event: Event<'_>, jobs: &mut Vec<Job>) {
                 call.deliver(&key, answer.outcome.map(ToOwned::to_owned));
             }
         }
-        Event::Notification(notice) => shared.service.notified(shared, &notice.method, &notice.params),
+        Event::Notification(notice) => shared.service.notified(&notice.method, &notice.params),
         // The service never parks calls in the machine: handlers stay alive instead.
         _ => {}
     }

@@ -265,8 +265,7 @@ impl Service {
         Ok(self.0.completers.get(&key).cloned().unwrap_or_else(none))
     }
 
-    fn notified(&self, shared: &Shared, method: &str, params: &Params<'_>) {
-        let _ = shared;
+    fn notified(&self, method: &str, params: &Params<'_>) {
         if let Some(hear) = &self.0.on_notification {
             let members: Vec<_> = params
                 .members()

@@ -235,6 +235,8 @@ pub enum TemplateErrorKind {
     Literal(char),
     /// A `%` without two hexadecimal digits.
     Percent,
+    /// Encoded bytes outside an expression that are not UTF-8.
+    NotUtf8,
     /// An operator that RFC 6570 sets aside for later: `=`, `,`, `!`, `@` or `|`.
     ReservedOperator(char),
     /// No variable name where one has to be.
@@ -332,6 +334,7 @@ impl fmt::Display for TemplateError {
             TemplateErrorKind::Literal(c) => {
                 write!(f, "expected characters of a URI outside expressions, found {c:?}")?;
             }
+            TemplateErrorKind::NotUtf8 => f.write_str("expected encoded bytes that are UTF-8")?,
             TemplateErrorKind::Percent => f.write_str("expected two hexadecimal digits after `%`")?,
             TemplateErrorKind::ReservedOperator(c) => {
                 write!(f, "expected a variable name or an operator of `+#./;?&`, found {c:?}")?;

@@ -64,6 +64,10 @@ impl<'t> Parser<'t> {
         }
         let text = &self.template[start..self.at];
         let keys = known_keys(text);
+        // Half a character would become a whole one where the variable between has no value.
+        if keys.iter().any(|key| key.char().is_none()) {
+            return Err(TemplateError { kind: TemplateErrorKind::NotUtf8, at: start });
+        }
         Ok(Literal { text: text.to_owned(), borders: borders(&keys), keys })
     }
 

@@ -99,6 +99,16 @@ impl Job {
             return Poll::Pending;
         }
         if self.call.version.is_modern() {
+            if !may_require_input(self.method) {
+                // The specification has no questions here, so the handler learns that it cannot ask.
+                let unsent = inner.asks.take_unsent();
+                drop(inner);
+                for (key, _) in unsent {
+                    let error = Error::new(code::INTERNAL_ERROR, "this method cannot ask the client");
+                    self.call.deliver(&key, Err(error));
+                }
+                return Poll::Pending;
+            }
             drop(inner);
             self.park();
             return Poll::Ready(());
@@ -171,6 +181,11 @@ impl Job {
         reply.write(&mut state.connection, self.call.key, self.call.version, &mut state.out);
         state.wake_driver();
     }
+}
+
+/// The methods whose answer may be `input_required`. [spec: basic/patterns/mrtr]
+const fn may_require_input(method: ServerMethod) -> bool {
+    matches!(method, ServerMethod::CallTool | ServerMethod::GetPrompt | ServerMethod::ReadResource)
 }
 
 fn require<M: Method + crate::model::method::MayRequireInput>(

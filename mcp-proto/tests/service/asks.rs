@@ -277,3 +277,19 @@ fn an_elicitation_by_url_is_completed() {
     let last = client.modern(2, "tools/call", retry, capabilities);
     assert_eq!(last["result"]["content"][0]["text"], "done");
 }
+
+/// Only three methods may be answered with `input_required`: elsewhere a handler cannot ask, and goes on.
+#[test]
+fn a_custom_method_cannot_ask() {
+    let service = Server::new("demo", "1")
+        .method("demo/ask", |ctx, _| async move {
+            let asked = ctx.ask::<Confirm>("sure", "Sure?").await;
+            Ok(json!({"refused": matches!(asked, Err(AskError::Refused(_)))}))
+        })
+        .build()
+        .unwrap();
+    let mut client = Client::new(&service);
+    let answer = client.modern(1, "demo/ask", json!({}), forms());
+    assert_eq!(answer["result"]["resultType"], "complete");
+    assert_eq!(answer["result"]["refused"], true);
+}

@@ -6,6 +6,7 @@
 extern crate alloc;
 
 pub mod codec;
+pub mod http;
 pub mod limits;
 pub mod model;
 pub mod random;

@@ -131,6 +131,27 @@ fn is_found(
     assert_eq!(outcome.is_good(), verdict != Verdict::Failed, "{fault}");
 }
 
+/// A server may have tools of its own under the names that the exchanges use.
+#[test]
+fn a_tool_that_is_another_one_is_not_judged() {
+    for (other, exchange, reason) in [
+        ("other-add", "tools/structured-sum", "tool add(a, b): the one that is listed takes no `a`"),
+        ("other-add", "tools/argument-missing", "tool add(a, b): the one that is listed takes no `a`"),
+        (
+            "other-echo",
+            "tools/text-beyond-ascii",
+            "tool echo(text): the one that is listed gives \"You said: suite\" back for \"suite\"",
+        ),
+    ] {
+        for result in play(other, exchange, vec![LEGACY, MODERN], 1).results {
+            assert_eq!(result.verdict, Verdict::Skipped, "{}", told(&result));
+            assert_eq!(result.reason.as_deref(), Some(reason));
+        }
+        let outcome = play("", exchange, vec![LEGACY, MODERN], 1);
+        assert!(outcome.results.iter().all(|result| result.verdict != Verdict::Skipped), "{exchange}");
+    }
+}
+
 #[test]
 fn jobs_change_no_verdict() {
     let verdicts = |jobs| -> Vec<_> {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::fields::{Fields, brief};
+use super::signature::Signature;
 use crate::pattern::template;
 use crate::requirement::{self, Level};
 use crate::revision::{Revision, Selector};
@@ -74,8 +75,8 @@ pub struct Needs {
     pub capabilities: Vec<String>,
     /// Extensions by id, declared under `extensions`.
     pub extensions: Vec<String>,
-    /// Names that `tools/list` gives.
-    pub tools: Vec<String>,
+    /// Tools that `tools/list` gives.
+    pub tools: Vec<Signature>,
     /// Names that `prompts/list` gives.
     pub prompts: Vec<String>,
     /// URIs that `resources/list` gives.
@@ -92,7 +93,11 @@ impl Needs {
         let needs = Self {
             capabilities: fields.strings("capabilities")?,
             extensions: fields.strings("extensions")?,
-            tools: fields.strings("tools")?,
+            tools: fields
+                .strings("tools")?
+                .iter()
+                .map(|text| Signature::parse(text))
+                .collect::<Result<_, _>>()?,
             prompts: fields.strings("prompts")?,
             resources: fields.strings("resources")?,
             templates: fields.strings("templates")?,

@@ -7,10 +7,12 @@
 mod fields;
 mod head;
 mod parse;
+mod signature;
 mod step;
 
 pub use head::{Head, Needs, Side, Transport};
 pub use parse::{ParseError, parse};
+pub use signature::{Argument, Signature};
 pub use step::{
     Action, Answer, Cuts, Expect, ExpectExit, ExpectNothing, HttpStep, Kind, Poll, Send, Step, Times,
 };

@@ -58,12 +58,12 @@ pub fn parse(file: &str, text: &str) -> Result<Exchange, ParseError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Action, Kind, Side, Transport};
+    use super::super::{Action, Kind, Side, Signature, Transport};
     use super::*;
     use crate::requirement::Level;
     use crate::revision::Revision;
 
-    const HEAD: &str = r#"{"exchange":"tools/unknown","about":"An unknown tool.","side":"server","revisions":["2025-11-25","2026-07-28"],"transports":["stdio","http"],"requires":["T02"],"needs":{"capabilities":["tools"],"tools":["echo"]},"level":"must"}"#;
+    const HEAD: &str = r#"{"exchange":"tools/unknown","about":"An unknown tool.","side":"server","revisions":["2025-11-25","2026-07-28"],"transports":["stdio","http"],"requires":["T02"],"needs":{"capabilities":["tools"],"tools":["echo(text)"]},"level":"must"}"#;
 
     fn problem(steps: &str) -> String {
         parse("x.jsonl", &format!("{HEAD}\n{steps}\n")).unwrap_err().to_string()
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(head.transports, [Transport::Stdio, Transport::Http]);
         assert!(head.revisions.contains(Revision::V2026_07_28));
         assert!(!head.revisions.contains(Revision::V2025_06_18));
-        assert_eq!(head.needs.tools, ["echo"]);
+        assert_eq!(head.needs.tools, [Signature::parse("echo(text)").unwrap()]);
         assert!(
             matches!(&exchange.steps[0].action, Action::Send(send) if send.name.as_deref() == Some("call"))
         );
@@ -119,6 +119,8 @@ mod tests {
         );
         let head = HEAD.replace("2025-11-25", "2025-11-26");
         assert!(parse("x", &head).unwrap_err().to_string().contains("x:1: `revisions`: expected a revision"));
+        let head = HEAD.replace("echo(text)", "echo(text");
+        assert!(parse("x", &head).unwrap_err().to_string().contains("`needs.tools`: expected a `)`"));
         let head = HEAD.replace("\"about\"", "\"abut\"");
         assert!(parse("x", &head).unwrap_err().to_string().contains("expected a member `about`"));
     }

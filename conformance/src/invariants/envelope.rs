@@ -80,13 +80,8 @@ fn response(ledger: &Ledger, members: &Map<String, Value>, breaches: &mut Vec<Br
         None | Some(Value::Null) if members.contains_key("error") => {}
         other => {
             let got = other.unwrap_or(&Value::Null);
-            breaches.push(ledger.must(
-                "id-type",
-                &["S-BASE-01", "S-BASE-04"],
-                "/id",
-                "the id of the request",
-                got,
-            ));
+            let expected = super::results::exact_id(ledger, got);
+            breaches.push(ledger.must("id-type", &["S-BASE-01", "S-BASE-04"], "/id", &expected, got));
         }
     }
 }
@@ -182,6 +177,6 @@ fn modern_code(ledger: &Ledger, code: i64, error: &Map<String, Value>, breaches:
     }
 }
 
-fn is_id(id: &Value) -> bool {
+pub(super) fn is_id(id: &Value) -> bool {
     id.is_string() || id.is_i64() || id.is_u64()
 }

@@ -3,13 +3,14 @@
 use serde_json::{Map, Value};
 
 use super::calls::input_request;
+use super::envelope::is_id;
 use super::{Breach, Ledger, Request, tables};
+use crate::text::shorten;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 pub(super) fn check(ledger: &mut Ledger, members: &Map<String, Value>, breaches: &mut Vec<Breach>) {
-    let id = members.get("id").unwrap_or(&Value::Null);
-    let Some(request) = correlate(ledger, id, breaches) else { return };
+    let Some(request) = correlate(ledger, members, breaches) else { return };
     let Some(result) = members.get("result") else { return };
     if request.modern {
         modern(ledger, &request, result, breaches);
@@ -23,7 +24,16 @@ pub(super) fn check(ledger: &mut Ledger, members: &Map<String, Value>, breaches:
 }
 
 /// The open request that the response answers.
-fn correlate(ledger: &mut Ledger, id: &Value, breaches: &mut Vec<Breach>) -> Option<Request> {
+fn correlate(
+    ledger: &mut Ledger,
+    members: &Map<String, Value>,
+    breaches: &mut Vec<Breach>,
+) -> Option<Request> {
+    let id = members.get("id").unwrap_or(&Value::Null);
+    // The envelope's to report; once is enough.
+    if !is_id(id) && (!id.is_null() || !members.contains_key("error")) {
+        return None;
+    }
     if id.is_null() {
         if ledger.unreadable == 0 {
             let expected = "the id of a request, as nothing unreadable was sent";
@@ -41,12 +51,32 @@ fn correlate(ledger: &mut Ledger, id: &Value, breaches: &mut Vec<Breach>) -> Opt
     }
     let answered = ledger.requests.iter().any(|request| request.id == *id);
     let (rule, expected) = if answered {
-        ("one-response", "one response a request")
+        ("one-response", "one response a request".to_owned())
     } else {
-        ("echo-id", "the id of an open request")
+        ("echo-id", exact_id(ledger, id))
     };
-    breaches.push(ledger.must(rule, &["S-BASE-01"], "/id", expected, id));
+    breaches.push(ledger.must(rule, &["S-BASE-01"], "/id", &expected, id));
     None
+}
+
+/// Which id a response should have borne in place of this one: the one it was made from, if that can be seen.
+pub(super) fn exact_id(ledger: &Ledger, got: &Value) -> String {
+    let open: Vec<&Value> =
+        ledger.requests.iter().filter(|request| !request.answered).map(|request| &request.id).collect();
+    let digits = |id: &Value| id.as_str().map_or_else(|| id.to_string(), str::to_owned).parse::<f64>().ok();
+    // A number in place of a text or the other way round, or what a double makes of a number.
+    let alike = open.iter().copied().find(|id| digits(id).is_some() && digits(id) == digits(got));
+    let only = || (open.len() == 1).then(|| open[0]);
+    match alike.or_else(only) {
+        Some(id) => {
+            let kind = if id.is_string() { "string" } else { "number" };
+            format!(
+                "the id of the request exactly as it was sent, the {kind} {}",
+                shorten(&id.to_string(), 100)
+            )
+        }
+        None => "the id of an open request, exactly as it was sent".to_owned(),
+    }
 }
 
 fn legacy(ledger: &mut Ledger, request: &Request, result: &Value, breaches: &mut Vec<Breach>) {

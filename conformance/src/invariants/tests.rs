@@ -135,6 +135,38 @@ fn a_response_answers_one_open_request_once() {
     assert_eq!(again.rule, "one-response");
 }
 
+/// A wrong id is one fault: one breach, which says which id came and which should have come.
+#[test]
+fn a_wrong_id_is_told_once_with_the_one_that_was_meant() {
+    let big = 9_007_199_254_740_993_u64;
+    for (sent, got, expected) in [
+        (json!(big), json!(9_007_199_254_740_992_u64), "the number 9007199254740993"),
+        (json!(big), json!(9_007_199_254_740_992.0), "the number 9007199254740993"),
+        (json!(7), json!("7"), "the number 7"),
+        (json!("7"), json!(7), "the string \"7\""),
+        (json!("a"), Value::Null, "the string \"a\""),
+        (json!("a"), json!({}), "the string \"a\""),
+        (json!("a"), json!("b"), "the string \"a\""),
+    ] {
+        for revision in [D, E] {
+            let mut call = request("tools/call", json!({}));
+            call["id"] = sent.clone();
+            let mut ledger = ledger(revision, json!({}), &[call]);
+            let mut answer = response(revision, json!({"content": []}));
+            answer["id"] = got.clone();
+            let breaches = ledger.received(&answer);
+            let [breach] = breaches.as_slice() else { panic!("not one breach: {breaches:#?}") };
+            assert!(breach.requires.contains(&"S-BASE-01") && breach.at == "/id", "{breach:?}");
+            assert!(breach.expected.ends_with(expected), "{}", breach.expected);
+            assert_eq!(breach.got, got.to_string());
+        }
+    }
+    let two = [1, 2].map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+    let answer = json!({"jsonrpc": "2.0", "id": 3, "result": {}});
+    let breach = breaks(&mut ledger(D, json!({}), &two), &answer, "S-BASE-01", "/id");
+    assert!(breach.expected.starts_with("the id of an open request"), "{}", breach.expected);
+}
+
 #[test]
 fn an_error_without_an_id_needs_input_without_a_readable_one() {
     let nameless = json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "m"}});

@@ -1,6 +1,6 @@
 //! What a subject says it offers, asked once a revision: the base for skipping what it does not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Connection, Event, Subject};
 use crate::bind::Binder;
-use crate::exchange::Needs;
+use crate::exchange::{Needs, Signature};
 use crate::revision::Revision;
 use crate::text::{printable, shorten};
 
@@ -32,7 +32,10 @@ pub struct Declared {
     pub capabilities: Value,
     /// The name and version it goes by, where it says so.
     pub identity: Option<String>,
-    tools: BTreeSet<String>,
+    /// The listed tools by name.
+    tools: BTreeMap<String, Value>,
+    /// Why a tool is not the one of this name that the exchanges mean, as its answer shows.
+    others: BTreeMap<&'static str, String>,
     prompts: BTreeSet<String>,
     resources: BTreeSet<String>,
     templates: BTreeSet<String>,
@@ -84,8 +87,8 @@ impl Declared {
         let extensions = self.capabilities.get("extensions");
         let undeclared = |id: &&String| extensions.is_none_or(|all| all.get(id.as_str()).is_none());
         missing.extend(needs.extensions.iter().filter(undeclared).map(|id| format!("extension {id}")));
+        missing.extend(needs.tools.iter().filter_map(|tool| self.lacks_tool(tool)));
         for (kind, wanted, there) in [
-            ("tool", &needs.tools, &self.tools),
             ("prompt", &needs.prompts, &self.prompts),
             ("resource", &needs.resources, &self.resources),
             ("template", &needs.templates, &self.templates),
@@ -97,18 +100,41 @@ impl Declared {
         (!missing.is_empty()).then(|| missing.join(", "))
     }
 
+    fn lacks_tool(&self, tool: &Signature) -> Option<String> {
+        let Some(listed) = self.tools.get(&tool.name) else { return Some(format!("tool {tool}")) };
+        let differs = tool.differs(listed).or_else(|| self.others.get(tool.name.as_str()).cloned())?;
+        Some(format!("tool {tool}: the one that is listed {differs}"))
+    }
+
     fn read_lists(&mut self, asker: &mut Asker) {
         let has = |path: &str| self.capabilities.get(path).is_some();
         let (tools, prompts, resources) = (has("tools"), has("prompts"), has("resources"));
         if tools {
             self.tools = asker.list("tools/list", "tools", "name");
+            self.try_echo(asker);
         }
         if prompts {
-            self.prompts = asker.list("prompts/list", "prompts", "name");
+            self.prompts = asker.names("prompts/list", "prompts", "name");
         }
         if resources {
-            self.resources = asker.list("resources/list", "resources", "uri");
-            self.templates = asker.list("resources/templates/list", "resourceTemplates", "uriTemplate");
+            self.resources = asker.names("resources/list", "resources", "uri");
+            self.templates = asker.names("resources/templates/list", "resourceTemplates", "uriTemplate");
+        }
+    }
+
+    /// Many servers have an `echo` that says more than it was told. No schema shows that, one call does.
+    fn try_echo(&mut self, asker: &mut Asker) {
+        let fits = Signature::parse("echo(text:string)").is_ok_and(|echo| self.lacks_tool(&echo).is_none());
+        if !fits {
+            return;
+        }
+        let params = json!({"name": "echo", "arguments": {"text": "suite"}});
+        let Ok(result) = asker.call("tools/call", params) else { return };
+        let said = result.pointer("/content/0/text").and_then(Value::as_str);
+        let failed = result.get("isError") == Some(&Value::Bool(true));
+        if let Some(said) = said.filter(|said| !failed && *said != "suite" && said.contains("suite")) {
+            let said = shorten(&json!(said).to_string(), 60);
+            self.others.insert("echo", format!("gives {said} back for \"suite\""));
         }
     }
 }
@@ -149,19 +175,24 @@ impl Asker {
         Ok(result)
     }
 
-    fn list(&mut self, method: &str, member: &str, key: &str) -> BTreeSet<String> {
-        let mut names = BTreeSet::new();
+    fn names(&mut self, method: &str, member: &str, key: &str) -> BTreeSet<String> {
+        self.list(method, member, key).into_keys().collect()
+    }
+
+    /// The items of every page by their key.
+    fn list(&mut self, method: &str, member: &str, key: &str) -> BTreeMap<String, Value> {
+        let mut all = BTreeMap::new();
         let mut params = json!({});
         for _ in 0..PAGES {
             let Ok(page) = self.call(method, params) else { break };
             let items = page.get(member).and_then(Value::as_array).into_iter().flatten();
-            names.extend(items.filter_map(|item| item.get(key)?.as_str().map(str::to_owned)));
+            all.extend(items.filter_map(|item| Some((item.get(key)?.as_str()?.to_owned(), item.clone()))));
             match page.get("nextCursor").and_then(Value::as_str) {
                 Some(cursor) => params = json!({"cursor": cursor}),
                 None => break,
             }
         }
-        names
+        all
     }
 
     fn call(&mut self, method: &str, params: Value) -> Result<Value, Refusal> {

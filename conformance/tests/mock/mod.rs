@@ -276,8 +276,16 @@ impl Server {
                     "test_input_required_result_list_roots",
                     "test_trigger_tool_change",
                 ];
-                let tool = |name: &&str| json!({"name": name, "description": name, "inputSchema": {"type": "object"}});
+                let tool =
+                    |name: &&str| json!({"name": name, "description": name, "inputSchema": schema(name)});
                 let mut tools: Vec<_> = names.iter().map(tool).collect();
+                if self.revision.is_empty() || self.revision.as_str() >= LEGACY[2] {
+                    tools[1]["outputSchema"] =
+                        json!({"type": "object", "properties": {"sum": {"type": "number"}}});
+                }
+                if self.is("other-add") {
+                    tools[1]["inputSchema"]["properties"] = json!({"x": {}, "y": {}});
+                }
                 if self.is("null-schema") {
                     tools[0]["inputSchema"] = Value::Null;
                 }
@@ -318,7 +326,11 @@ impl Server {
         let token = params["_meta"].get("progressToken").cloned();
         let modern = self.revision.is_empty();
         match params["name"].as_str().unwrap_or_default() {
-            "echo" => self.succeed(id, text(params["arguments"]["text"].as_str().unwrap_or_default())),
+            "echo" => {
+                let said = params["arguments"]["text"].as_str().unwrap_or_default();
+                let said = if self.is("other-echo") { format!("You said: {said}") } else { said.to_owned() };
+                self.succeed(id, text(&said));
+            }
             "add" => {
                 let sum = params["arguments"]["a"].as_i64().unwrap_or(0)
                     + params["arguments"]["b"].as_i64().unwrap_or(0);
@@ -556,5 +568,20 @@ impl Server {
     fn raw(&mut self, bytes: &[u8]) {
         // The suite may have seen enough.
         let _ = self.output.write_all(bytes);
+    }
+}
+
+/// The input schema of a tool.
+fn schema(name: &str) -> Value {
+    let of = |kind: &str, names: &[&str]| {
+        let properties: serde_json::Map<_, _> =
+            names.iter().map(|name| ((*name).to_owned(), json!({"type": kind}))).collect();
+        json!({"type": "object", "properties": properties, "required": names})
+    };
+    match name {
+        "echo" => of("string", &["text"]),
+        "add" => of("number", &["a", "b"]),
+        "slow" => of("integer", &["ms"]),
+        _ => json!({"type": "object"}),
     }
 }

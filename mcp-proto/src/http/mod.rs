@@ -2,6 +2,10 @@
 //!
 //! [spec: basic/transports/streamable-http]
 
+pub mod auth;
+pub mod bearer;
 pub mod head;
 
+pub use auth::{InvalidResource, InvalidUrl, ProtectedResource, ProtectedResourceBuilder, TokenState};
+pub use bearer::{BadAuthorization, bearer};
 pub use head::{Head, ResponseHead};

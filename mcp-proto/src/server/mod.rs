@@ -10,6 +10,7 @@ mod inflight;
 mod legacy;
 mod pending;
 mod principal;
+mod scope;
 mod subscription;
 
 #[cfg(feature = "service")]
@@ -21,4 +22,5 @@ pub use event::{Answer, Call, Event, Incoming, Notice, Refusal, Resumed, Violati
 pub use features::ClientFeatures;
 pub use pending::{AskKey, Delivery, Pending, RequestKey, Untyped};
 pub use principal::Principal;
+pub use scope::{InvalidScope, Scopes};
 pub use subscription::Change;

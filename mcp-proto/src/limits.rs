@@ -46,6 +46,12 @@ pub struct Limits {
     pub max_task_inputs: usize,
     /// Output that may wait before the driver should stop reading. 1 MiB.
     pub output_high_water: usize,
+    /// Most bytes that a legacy HTTP session keeps so that a client can resume an event stream, a fixed
+    /// cost for each event and stream included. What a connected client has yet to be sent is not part
+    /// of it. A message that is larger is not kept at all. 256 KiB.
+    pub event_log_bytes: usize,
+    /// Most events that a legacy HTTP session keeps for the same purpose. 1,024.
+    pub event_log_events: usize,
 }
 
 impl Default for Limits {
@@ -70,6 +76,8 @@ impl Default for Limits {
             max_task_ttl: Some(Duration::from_secs(24 * 60 * 60)),
             max_task_inputs: 256,
             output_high_water: 1 << 20,
+            event_log_bytes: 256 << 10,
+            event_log_events: 1024,
         }
     }
 }

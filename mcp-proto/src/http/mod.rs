@@ -5,6 +5,8 @@
 pub mod auth;
 pub mod bearer;
 pub mod head;
+#[allow(dead_code)] // sessions are built on it
+mod streams;
 
 pub use auth::{InvalidResource, InvalidUrl, ProtectedResource, ProtectedResourceBuilder, TokenState};
 pub use bearer::{BadAuthorization, bearer};

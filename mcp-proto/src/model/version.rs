@@ -82,6 +82,13 @@ impl ProtocolVersion {
         matches!(self, Self::V2025_03_26)
     }
 
+    /// An event stream begins with an event that has an id and empty data, and the server may close the
+    /// connection and have the client come back later. [spec: 2025-11-25 basic/transports]
+    #[must_use]
+    pub const fn has_priming_events(self) -> bool {
+        matches!(self, Self::V2025_11_25)
+    }
+
     /// An error response may lack its `id`; before that, unreadable input is dropped instead of answered.
     #[must_use]
     pub fn allows_error_without_id(self) -> bool {

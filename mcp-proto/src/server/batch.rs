@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::codec::Wrap;
+use super::route::{End, Routes};
 
 /// The batches of one stream whose answers have not left.
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ pub(crate) struct Batches {
 /// The answers to one batch.
 #[derive(Debug)]
 struct Reply {
+    /// The stream that it came on.
+    stream: u32,
     unread: usize,
     open: usize,
     /// What will stand between the brackets.
@@ -24,9 +26,9 @@ struct Reply {
 
 impl Batches {
     /// An array of so many messages came.
-    pub(crate) fn begin(&mut self, members: usize, out: &mut Vec<u8>) {
-        self.give_up(out);
-        let reply = Reply { unread: members, open: 0, answers: Vec::new() };
+    pub(crate) fn begin(&mut self, members: usize, routes: &mut Routes, out: &mut Vec<u8>) {
+        self.give_up(routes, out);
+        let reply = Reply { stream: routes.current(), unread: members, open: 0, answers: Vec::new() };
         let free = self.places.iter().position(Option::is_none);
         let at = free.unwrap_or_else(|| {
             self.places.push(None);
@@ -42,23 +44,23 @@ impl Batches {
     }
 
     /// The member that was being handled is done with.
-    pub(crate) fn member_read(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn member_read(&mut self, routes: &mut Routes, out: &mut Vec<u8>) {
         let current = self.current;
         let Some(reply) = self.reply(current) else { return };
         reply.unread = reply.unread.saturating_sub(1);
         if reply.unread == 0 {
             self.current = None;
-            self.settle(current, out);
+            self.settle(current, routes, out);
         }
     }
 
     /// Members that were not handed over by now never will be.
-    pub(crate) fn give_up(&mut self, out: &mut Vec<u8>) {
+    pub(crate) fn give_up(&mut self, routes: &mut Routes, out: &mut Vec<u8>) {
         let Some(current) = self.current.take() else { return };
         if let Some(reply) = self.reply(Some(current)) {
             reply.unread = 0;
         }
-        self.settle(Some(current), out);
+        self.settle(Some(current), routes, out);
     }
 
     /// A request of the batch waits for its answer.
@@ -69,16 +71,23 @@ impl Batches {
     }
 
     /// A request of the batch is over.
-    pub(crate) fn closed(&mut self, batch: Option<u32>, out: &mut Vec<u8>) {
+    pub(crate) fn closed(&mut self, batch: Option<u32>, routes: &mut Routes, out: &mut Vec<u8>) {
         if let Some(reply) = self.reply(batch) {
             reply.open = reply.open.saturating_sub(1);
-            self.settle(batch, out);
+            self.settle(batch, routes, out);
         }
     }
 
     /// Puts the response that `write` appends where it belongs: into the array of its batch, or else on a
-    /// line of its own.
-    pub(crate) fn answer(&mut self, batch: Option<u32>, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    /// line of its own, which ends `stream`.
+    pub(crate) fn answer(
+        &mut self,
+        batch: Option<u32>,
+        stream: u32,
+        routes: &mut Routes,
+        out: &mut Vec<u8>,
+        write: impl FnOnce(&mut Vec<u8>) -> End,
+    ) {
         match self.reply(batch) {
             Some(reply) => {
                 if !reply.answers.is_empty() {
@@ -86,7 +95,7 @@ impl Batches {
                 }
                 write(&mut reply.answers);
             }
-            None => Wrap::Line.write(out, write),
+            None => routes.last(out, stream, write),
         }
     }
 
@@ -96,18 +105,20 @@ impl Batches {
 
     /// Writes the array once every message was read and every request answered. Nothing to answer is
     /// nothing to write.
-    fn settle(&mut self, batch: Option<u32>, out: &mut Vec<u8>) {
+    fn settle(&mut self, batch: Option<u32>, routes: &mut Routes, out: &mut Vec<u8>) {
         let Some(place) = batch.and_then(|at| self.places.get_mut(at as usize)) else { return };
         if place.as_ref().is_none_or(|reply| reply.unread > 0 || reply.open > 0) {
             return;
         }
-        let answers = place.take().map_or_else(Vec::new, |reply| reply.answers);
-        if !answers.is_empty() {
-            Wrap::Line.write(out, |out| {
-                out.push(b'[');
-                out.extend_from_slice(&answers);
-                out.push(b']');
-            });
+        let Some(Reply { stream, answers, .. }) = place.take() else { return };
+        if answers.is_empty() {
+            return routes.end(stream);
         }
+        routes.last(out, stream, |out| {
+            out.push(b'[');
+            out.extend_from_slice(&answers);
+            out.push(b']');
+            End::Done
+        });
     }
 }

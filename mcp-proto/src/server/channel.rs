@@ -8,6 +8,7 @@ use super::config::Config;
 use super::event::Refusal;
 use super::inflight::Slot;
 use super::pending::{Delivery, Pending, RequestKey};
+use super::route::End;
 use crate::model::LoggingLevel;
 use crate::model::method::{MayBecomeTask, MayRequireInput, Method};
 use crate::model::result::ResultBody;
@@ -131,7 +132,7 @@ pub trait Channel: sealed::Sealed {
         self.finish(pending.key, true, out, |out, slot, config| {
             write_result(out, slot, config, "complete", result.meta(), |out| {
                 result.write(slot.version, out).is_ok()
-            });
+            })
         })
     }
 
@@ -142,7 +143,7 @@ pub trait Channel: sealed::Sealed {
             write_result(out, slot, config, "complete", None, |out| {
                 out.extend_from_slice(body);
                 true
-            });
+            })
         })
     }
 
@@ -157,17 +158,18 @@ pub trait Channel: sealed::Sealed {
         self.finish(pending.key, true, out, |out, slot, config| {
             let start = out.len();
             let mut failed = None;
-            write_result(out, slot, config, "complete", None, |out| match body(out, slot.version) {
-                Ok(()) => true,
-                Err(error) => {
-                    failed = Some(error);
-                    false
-                }
-            });
-            if let Some(error) = failed {
-                out.truncate(start);
-                rpc::write_error(out, Some(&slot.id), &error);
-            }
+            let end =
+                write_result(out, slot, config, "complete", None, |out| match body(out, slot.version) {
+                    Ok(()) => true,
+                    Err(error) => {
+                        failed = Some(error);
+                        false
+                    }
+                });
+            let Some(error) = failed else { return end };
+            out.truncate(start);
+            rpc::write_error(out, Some(&slot.id), &error);
+            End::Failed(error.code)
         })
     }
 
@@ -198,7 +200,7 @@ pub trait Channel: sealed::Sealed {
             // An answer that asks for nothing is none: it becomes an error of ours.
             write_result(out, slot, config, "input_required", input.meta(), |out| {
                 !input.is_empty() && view::write(out, slot.version, input).is_ok()
-            });
+            })
         }))
     }
 
@@ -230,13 +232,16 @@ pub trait Channel: sealed::Sealed {
                     out.extend_from_slice(body);
                 }
                 true
-            });
+            })
         }))
     }
 
     /// Answers with an error.
     fn fail<M>(&mut self, pending: Pending<M>, error: &Error, out: &mut Vec<u8>) -> Delivery {
-        self.finish(pending.key, false, out, |out, slot, _| rpc::write_error(out, Some(&slot.id), error))
+        self.finish(pending.key, false, out, |out, slot, _| {
+            rpc::write_error(out, Some(&slot.id), error);
+            End::Failed(error.code)
+        })
     }
 
     /// Answers with the error that a refusal carries.
@@ -272,7 +277,7 @@ pub trait Channel: sealed::Sealed {
 pub(crate) const TASKS_REQUIRED: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 
 pub(crate) mod sealed {
-    use super::{Config, Delivery, InputRequired, RequestKey, Slot};
+    use super::{Config, Delivery, End, InputRequired, RequestKey, Slot};
     use alloc::vec::Vec;
 
     #[allow(unreachable_pub, unnameable_types)] // the seal: reachable by no one, on purpose
@@ -284,7 +289,7 @@ pub(crate) mod sealed {
             key: RequestKey,
             granted: bool,
             out: &mut Vec<u8>,
-            write: impl FnOnce(&mut Vec<u8>, &Slot, &Config),
+            write: impl FnOnce(&mut Vec<u8>, &Slot, &Config) -> End,
         ) -> Delivery;
         /// Sends the questions to a legacy client.
         fn bridge(&mut self, key: RequestKey, input: &InputRequired, out: &mut Vec<u8>) -> Delivery;
@@ -300,7 +305,7 @@ pub(crate) fn write_result(
     result_type: &str,
     meta: Option<&Meta>,
     body: impl FnOnce(&mut Vec<u8>) -> bool,
-) {
+) -> End {
     let start = out.len();
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     slot.id.write(out);
@@ -321,9 +326,10 @@ pub(crate) fn write_result(
     if !splice(out, open, body) {
         out.truncate(start);
         rpc::write_error(out, Some(&slot.id), &Error::internal());
-        return;
+        return End::Failed(code::INTERNAL_ERROR);
     }
     out.push(b'}');
+    End::Done
 }
 
 /// Appends the object that `body` writes, joined to the members that stand since `open`, if any.

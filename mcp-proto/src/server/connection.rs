@@ -20,7 +20,7 @@ use super::event::{Answer, Event, Notice, Violation};
 use super::inflight::{InFlight, Kind, Slot};
 use super::legacy::{Session, write_cancelled};
 use super::pending::{AskKey, Delivery, Pending, RequestKey};
-use crate::codec::Wrap;
+use super::route::{End, Routes};
 use crate::model::method;
 use crate::model::{Implementation, InputRequired, ProtocolVersion};
 use crate::rpc::{self, Error, Malformed, Message, Params, Parsed, RequestId};
@@ -48,6 +48,7 @@ pub struct Connection {
     listens: usize,
     session: Option<Session>,
     batches: Batches,
+    pub(crate) routes: Routes,
     /// Parked calls that can go on at once.
     ready: VecDeque<RequestKey>,
     any_due: bool,
@@ -70,6 +71,7 @@ impl Connection {
             listens: 0,
             session: None,
             batches: Batches::default(),
+            routes: Routes::default(),
             ready: VecDeque::new(),
             any_due: false,
             closed: false,
@@ -79,7 +81,7 @@ impl Connection {
 
     /// Takes one frame: at most one event comes back, and every byte that is due without you is in `out`.
     pub fn handle<'b>(&mut self, frame: &'b [u8], now: Instant, out: &mut Vec<u8>) -> Option<Event<'b>> {
-        self.batches.give_up(out);
+        self.batches.give_up(&mut self.routes, out);
         match rpc::parse(frame, &self.config.limits) {
             Ok(Parsed::Message(message)) => self.message(message, now, out),
             Ok(Parsed::Batch(batch)) => self.batch(batch, out),
@@ -103,7 +105,7 @@ impl Connection {
             }
             Err(malformed) => Some(self.malformed(malformed, out)),
         };
-        self.batches.member_read(out);
+        self.batches.member_read(&mut self.routes, out);
         event
     }
 
@@ -138,12 +140,11 @@ impl Connection {
         let session = self.session.as_mut()?;
         session.start_clocks(now, self.config.limits.client_request_timeout);
         let mut expired = None;
-        let mark = out.len();
-        Wrap::Line.write(out, |out| expired = session.expire(now, out));
-        let Some((number, ask)) = expired else {
-            out.truncate(mark);
-            return None;
-        };
+        self.routes.line_if(out, None, |out| {
+            expired = session.expire(now, out);
+            expired.is_some()
+        });
+        let (number, ask) = expired?;
         let error = Error::new(rpc::code::INTERNAL_ERROR, "The client did not answer in time");
         match (ask.bridge, ask.request) {
             (Some(_), Some(key)) => {
@@ -177,18 +178,23 @@ impl Connection {
         if self.session.is_none() {
             return Delivery::Discarded;
         }
-        Wrap::Line.write(out, |out| rpc::write_notification(out, method, params));
+        self.routes.line(out, None, |out| rpc::write_notification(out, method, params));
         Delivery::Written
     }
 
     /// Logs outside of any request. Only a legacy client can hear it, at its level.
     pub fn log_session(&mut self, log: Log<'_>, out: &mut Vec<u8>) -> Delivery {
+        self.log_legacy(log, None, out)
+    }
+
+    /// Logs towards a legacy client, in the course of what came on `stream`.
+    fn log_legacy(&mut self, log: Log<'_>, stream: Option<u32>, out: &mut Vec<u8>) -> Delivery {
         let threshold = self.config.default_log_level;
         match &self.session {
             Some(session)
                 if self.config.gates().logging && log.level >= session.log_level.unwrap_or(threshold) =>
             {
-                Wrap::Line.write(out, |out| log.write(out));
+                self.routes.line(out, stream, |out| log.write(out));
                 Delivery::Written
             }
             _ => Delivery::Discarded,
@@ -279,7 +285,11 @@ impl Connection {
         let answered = id.is_some() || self.session_version().is_none_or(|v| v.allows_error_without_id());
         if answered {
             let batch = self.batches.current();
-            self.batches.answer(batch, out, |out| rpc::write_error(out, id.as_ref(), &error));
+            let stream = self.routes.current();
+            self.batches.answer(batch, stream, &mut self.routes, out, |out| {
+                rpc::write_error(out, id.as_ref(), &error);
+                End::Refused(error.code)
+            });
         }
         Event::Rejected(Violation { error, id, answered })
     }
@@ -289,7 +299,7 @@ impl Connection {
             let error = Error::invalid_request("Invalid request: this revision has no batches");
             return Some(self.reject(None, error, out));
         }
-        self.batches.begin(batch.len(), out);
+        self.batches.begin(batch.len(), &mut self.routes, out);
         Some(Event::Batch(batch))
     }
 
@@ -323,7 +333,10 @@ impl Connection {
     /// Ends a request without an answer.
     fn forget(&mut self, key: RequestKey, out: &mut Vec<u8>) {
         if let Some(slot) = self.take(key, out) {
-            self.batches.closed(slot.batch, out);
+            self.batches.closed(slot.batch, &mut self.routes, out);
+            if slot.batch.is_none() {
+                self.routes.end(slot.stream);
+            }
         }
     }
 
@@ -335,7 +348,8 @@ impl Connection {
         }
         if let Some(session) = &mut self.session {
             session.withdraw(key, |number| {
-                Wrap::Line.write(out, |out| write_cancelled(out, number, "the call is over"));
+                let stream = Some(slot.stream);
+                self.routes.line(out, stream, |out| write_cancelled(out, number, "the call is over"));
             });
         }
         Some(slot)
@@ -352,11 +366,12 @@ impl sealed::Sealed for Connection {
         key: RequestKey,
         granted: bool,
         out: &mut Vec<u8>,
-        write: impl FnOnce(&mut Vec<u8>, &Slot, &Config),
+        write: impl FnOnce(&mut Vec<u8>, &Slot, &Config) -> End,
     ) -> Delivery {
         let Some(slot) = self.take(key, out) else { return Delivery::Discarded };
-        self.batches.answer(slot.batch, out, |out| write(out, &slot, &self.config));
-        self.batches.closed(slot.batch, out);
+        let (config, routes) = (&self.config, &mut self.routes);
+        self.batches.answer(slot.batch, slot.stream, routes, out, |out| write(out, &slot, config));
+        self.batches.closed(slot.batch, routes, out);
         if let (Kind::Subscribe { uri, on }, true, Some(session)) = (slot.kind, granted, &mut self.session) {
             if on {
                 session.listen.subscribe(&uri);
@@ -375,26 +390,26 @@ impl sealed::Sealed for Connection {
 impl Channel for Connection {
     fn progress_of(&mut self, key: RequestKey, progress: Progress<'_>, out: &mut Vec<u8>) -> Delivery {
         let Some(slot) = self.inflight.get_mut(key) else { return Delivery::Discarded };
-        let mark = out.len();
-        let mut delivery = Delivery::Discarded;
-        Wrap::Line.write(out, |out| delivery = write_progress(out, slot, progress));
-        if !delivery.is_written() {
-            out.truncate(mark);
+        let stream = Some(slot.stream);
+        if self.routes.line_if(out, stream, |out| write_progress(out, slot, progress).is_written()) {
+            Delivery::Written
+        } else {
+            Delivery::Discarded
         }
-        delivery
     }
 
     fn log_of(&mut self, key: RequestKey, log: Log<'_>, out: &mut Vec<u8>) -> Delivery {
         let Some(slot) = self.inflight.get(key) else { return Delivery::Discarded };
         if !slot.version.is_modern() {
-            return self.log_session(log, out);
+            let stream = slot.stream;
+            return self.log_legacy(log, Some(stream), out);
         }
         // Without a level on this request nothing is sent. [spec: server/utilities/logging]
         let wanted = slot.log_level.is_some_and(|least| log.level >= least);
         if !wanted || !self.config.gates().logging {
             return Delivery::Discarded;
         }
-        Wrap::Line.write(out, |out| log.write(out));
+        self.routes.line(out, Some(slot.stream), |out| log.write(out));
         Delivery::Written
     }
 }

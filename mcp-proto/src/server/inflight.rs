@@ -33,6 +33,8 @@ pub struct Slot {
     pub(crate) deadline: Option<Instant>,
     /// The batch whose array the answer goes into.
     pub(crate) batch: Option<u32>,
+    /// The stream that it came on, if the transport has several.
+    pub(crate) stream: u32,
     pub(crate) kind: Kind,
 }
 
@@ -227,6 +229,7 @@ mod tests {
             log_level: None,
             deadline: deadline.map(|s| Instant::from_origin(Duration::from_secs(s))),
             batch: None,
+            stream: 0,
             kind: Kind::Call,
         }
     }

@@ -10,6 +10,7 @@ mod inflight;
 mod legacy;
 mod pending;
 mod principal;
+pub(crate) mod route;
 mod scope;
 mod subscription;
 

@@ -5,7 +5,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::Connection;
-use crate::codec::Wrap;
 use crate::model::meta::key as meta_key;
 use crate::model::method::{ServerMethod, decode_level};
 use crate::model::{LoggingLevel, ProtocolVersion};
@@ -17,6 +16,7 @@ use crate::server::features::ClientFeatures;
 use crate::server::inflight::{Kind, Slot};
 use crate::server::legacy::{Parked, Session, unsupported_version};
 use crate::server::pending::Pending;
+use crate::server::route::End;
 use crate::time::Instant;
 
 impl Connection {
@@ -63,8 +63,9 @@ impl Connection {
             return match answer {
                 Ok(body) => {
                     let slot = self.slot_of(id, version, features, &params, None);
-                    self.batches.answer(slot.batch, out, |out| {
-                        write_result_of_machine(out, &slot, &self.config, body);
+                    let (config, routes) = (&self.config, &mut self.routes);
+                    self.batches.answer(slot.batch, slot.stream, routes, out, |out| {
+                        write_result_of_machine(out, &slot, config, body)
                     });
                     None
                 }
@@ -188,12 +189,14 @@ impl Connection {
         }
         match Session::open(params, &self.config) {
             Ok(session) => {
-                Wrap::Line.write(out, |out| {
+                let stream = self.routes.current();
+                self.routes.last(out, stream, |out| {
                     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
                     id.write(out);
                     out.extend_from_slice(b",\"result\":");
                     session.write_initialize_result(&self.config, out);
                     out.push(b'}');
+                    End::Done
                 });
                 self.session = Some(session);
                 None
@@ -227,6 +230,7 @@ impl Connection {
             },
             deadline,
             batch: self.batches.current(),
+            stream: self.routes.current(),
             kind: Kind::Call,
         }
     }
@@ -274,7 +278,7 @@ enum Body {
     Discover,
 }
 
-fn write_result_of_machine(out: &mut Vec<u8>, slot: &Slot, config: &Config, body: Body) {
+fn write_result_of_machine(out: &mut Vec<u8>, slot: &Slot, config: &Config, body: Body) -> End {
     match body {
         Body::Empty => write_result(out, slot, config, "complete", None, |out| {
             out.extend_from_slice(b"{}");
@@ -286,6 +290,7 @@ fn write_result_of_machine(out: &mut Vec<u8>, slot: &Slot, config: &Config, body
             out.extend_from_slice(b",\"result\":{\"resultType\":\"complete\",");
             out.extend_from_slice(&config.discover);
             out.extend_from_slice(b"}}");
+            End::Done
         }
     }
 }

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use serde_json::value::RawValue;
 
 use super::Connection;
-use crate::codec::Wrap;
 use crate::model::method;
 use crate::model::{InputRequest, InputRequired, Str};
 use crate::rpc::{self, Error, RequestId};
@@ -14,6 +13,7 @@ use crate::server::event::{Answer, Event, Violation};
 use crate::server::inflight::Kind;
 use crate::server::legacy::{Ask, Session};
 use crate::server::pending::{AskKey, Delivery, Pending, RequestKey};
+use crate::server::route::Routes;
 use crate::time::Instant;
 
 impl Connection {
@@ -76,7 +76,7 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<AskKey, AskError> {
         let deadline = self.config.limits.client_request_timeout.map(|t| now + t);
-        let session = self.session_for_ask()?;
+        let (session, routes) = self.session_for_ask()?;
         if let Some(required) = session.features.missing(question) {
             return Err(AskError::MissingCapability(required));
         }
@@ -84,7 +84,7 @@ impl Connection {
             return Err(AskError::Inexpressible);
         }
         let mut number = 0;
-        Wrap::Line.write(out, |out| {
+        routes.line(out, None, |out| {
             number = session.ask(Ask::new(None, deadline), question, Some(task), out);
         });
         Ok(AskKey { connection: self.number, number })
@@ -97,9 +97,9 @@ impl Connection {
     /// See [`AskError`].
     pub fn ping(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<AskKey, AskError> {
         let deadline = self.config.limits.client_request_timeout.map(|t| now + t);
-        let session = self.session_for_ask()?;
+        let (session, routes) = self.session_for_ask()?;
         let mut number = 0;
-        Wrap::Line.write(out, |out| number = session.ping(deadline, out));
+        routes.line(out, None, |out| number = session.ping(deadline, out));
         Ok(AskKey { connection: self.number, number })
     }
 
@@ -167,16 +167,18 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<AskKey, AskError> {
         let deadline = self.config.limits.client_request_timeout.map(|t| now + t);
-        let session = self.session_for_ask()?;
+        let stream = request.and_then(|key| self.inflight.get(key)).map(|slot| slot.stream);
+        let (session, routes) = self.session_for_ask()?;
         if !session.expresses(question) {
             return Err(AskError::Inexpressible);
         }
         let mut number = 0;
-        Wrap::Line.write(out, |out| number = session.ask(Ask::new(request, deadline), question, None, out));
+        let ask = Ask::new(request, deadline);
+        routes.line(out, stream, |out| number = session.ask(ask, question, None, out));
         Ok(AskKey { connection: self.number, number })
     }
 
-    fn session_for_ask(&mut self) -> Result<&mut Session, AskError> {
+    fn session_for_ask(&mut self) -> Result<(&mut Session, &mut Routes), AskError> {
         let most = self.config.limits.max_client_requests;
         let session = self.session.as_mut().ok_or(AskError::Modern)?;
         if self.input_ended {
@@ -185,7 +187,7 @@ impl Connection {
         if session.open_asks() >= most {
             return Err(AskError::TooMany);
         }
-        Ok(session)
+        Ok((session, &mut self.routes))
     }
 
     /// Sends the questions that a client of 2026-07-28 would be answered with.
@@ -197,6 +199,7 @@ impl Connection {
     ) -> Delivery {
         let limits = self.config.limits.clone();
         let Some(slot) = self.inflight.get_mut(key) else { return Delivery::Discarded };
+        let stream = slot.stream;
         let Kind::Bridged(parked) = &mut slot.kind else {
             return self.abandon(key, out);
         };
@@ -226,7 +229,7 @@ impl Connection {
         if let Some(session) = &mut self.session {
             for (name, question) in input.input_requests.iter() {
                 let ask = Ask::without_clock(key, name.clone());
-                Wrap::Line.write(out, |out| {
+                self.routes.line(out, Some(stream), |out| {
                     session.ask(ask, question, None, out);
                 });
             }

@@ -4,7 +4,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::Connection;
-use crate::codec::Wrap;
 use crate::model::method;
 use crate::model::{ProtocolVersion, SubscriptionFilter};
 use crate::rpc::{self, Error};
@@ -12,6 +11,7 @@ use crate::server::channel::{Channel, sealed};
 use crate::server::config::write_or_empty;
 use crate::server::inflight::{Kind, Slot};
 use crate::server::pending::{Delivery, Pending};
+use crate::server::route::End;
 use crate::server::subscription::{Change, Listen, write_tag};
 
 impl Connection {
@@ -36,13 +36,14 @@ impl Connection {
         if !core::mem::take(&mut self.any_due) {
             return;
         }
-        for Slot { id, kind, .. } in self.inflight.slots_mut() {
+        let routes = &mut self.routes;
+        for Slot { id, kind, stream, .. } in self.inflight.slots_mut() {
             if let Kind::Listen(listen) = kind {
-                listen.flush(Some(id), |write| Wrap::Line.write(out, |out| write(out)));
+                listen.flush(Some(id), |write| routes.line(out, Some(*stream), |out| write(out)));
             }
         }
         if let Some(session) = &mut self.session {
-            session.listen.flush(None, |write| Wrap::Line.write(out, |out| write(out)));
+            session.listen.flush(None, |write| routes.line(out, None, |out| write(out)));
         }
     }
 
@@ -73,7 +74,7 @@ impl Connection {
         slot.kind = Kind::Listen(Box::new(Listen::new(honored)));
         self.listens += 1;
         let id = &slot.id;
-        Wrap::Line.write(out, |out| {
+        self.routes.line(out, Some(slot.stream), |out| {
             rpc::write_notification(out, "notifications/subscriptions/acknowledged", |out| {
                 out.push(b'{');
                 write_tag(out, id);
@@ -96,8 +97,9 @@ impl Connection {
             .filter(|key| matches!(self.inflight.get(*key).map(|s| &s.kind), Some(Kind::Listen(_))))
             .collect();
         for key in listens {
-            if let Some(slot) = self.inflight.get(key) {
-                Wrap::Line.write(out, |out| {
+            // Over HTTP the end of the response says the same. [spec: basic/patterns/cancellation]
+            if let Some(slot) = self.inflight.get(key).filter(|_| !self.routes.is_on()) {
+                self.routes.line(out, Some(slot.stream), |out| {
                     rpc::write_notification(out, "notifications/cancelled", |out| {
                         out.extend_from_slice(b"{\"requestId\":");
                         slot.id.write(out);
@@ -113,6 +115,7 @@ impl Connection {
                 out.extend_from_slice(b",\"io.modelcontextprotocol/subscriptionId\":");
                 slot.id.write(out);
                 out.extend_from_slice(b"}}}");
+                End::Done
             });
         }
     }

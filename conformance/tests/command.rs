@@ -160,3 +160,25 @@ fn a_revision_the_subject_lacks_is_skipped_unless_it_was_named() {
     let named = suite(&[&["run", "--stdio", ECHO, "--revision", "2024-11-05"][..], &only].concat());
     assert_eq!(text(&named.stdout).lines().last(), Some("0 passed, 1 failed, 0 skipped"));
 }
+
+/// On every runtime, and one that cannot be read is refused.
+#[test]
+fn the_fixture_serves_with_as_many_threads_as_it_is_told() {
+    for runtime in ["std", "tokio", "smol"] {
+        for threads in ["1", "3"] {
+            let fixture = format!(
+                "{} serve --runtime {runtime} --stdio --threads {threads}",
+                env!("CARGO_BIN_EXE_mcp-conformance").replace('\\', "/")
+            );
+            let only = ["--only", "tools/quick-beside-slow", "--revision", "2026-07-28"];
+            let output = suite(&[&["run", "--stdio", &fixture][..], &only].concat());
+            let said = text(&output.stdout);
+            assert_eq!(
+                said.lines().last(),
+                Some("1 passed, 0 failed, 0 skipped"),
+                "{runtime} {threads}: {said}"
+            );
+        }
+    }
+    assert_eq!(suite(&["serve", "--runtime", "smol", "--stdio", "--threads", "x"]).status.code(), Some(2));
+}

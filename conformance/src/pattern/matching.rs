@@ -83,7 +83,15 @@ impl Matcher<'_> {
                 None => Ok(()),
                 Some(value) => Err(self.mismatch("no such member".to_owned(), Some(value))),
             },
-            Node::Optional(inner) => value.map_or(Ok(()), |value| self.at(inner, Some(value))),
+            Node::Optional(inner) => match (value, &inner.node) {
+                (Some(_), _) => self.at(inner, value),
+                // What an earlier message held must not stand for what this one lacks.
+                (None, Node::Bind { name, .. }) => {
+                    self.scope.values.remove(name);
+                    Ok(())
+                }
+                (None, _) => Ok(()),
+            },
             Node::ByRevision(choices) => {
                 let revision = self.scope.revision;
                 match choices.iter().find(|(selector, _)| selector.contains(revision)) {
@@ -383,6 +391,16 @@ mod tests {
 
     fn differs(pattern: Value, value: Value, expected: &str) {
         assert_eq!(hold(pattern, &value).map(drop).unwrap_err(), expected);
+    }
+
+    #[test]
+    fn an_optional_member_that_is_gone_takes_its_value_along() {
+        let mut scope = Scope::new(Revision::V2026_07_28);
+        let pattern = Pattern::parse(json!({"state": {"$optional": {"$bind": "s"}}})).unwrap();
+        pattern.matches(&json!({"state": "a"}), &mut scope).unwrap();
+        assert_eq!(scope.values.get("s"), Some(&json!("a")));
+        pattern.matches(&json!({}), &mut scope).unwrap();
+        assert_eq!(scope.values.get("s"), None);
     }
 
     #[test]

@@ -7,8 +7,8 @@ use crate::revision::Selector;
 use crate::text::shorten;
 
 /// The operators of templates.
-const OPERATORS: [&str; 8] =
-    ["$ref", "$id", "$revision", "$byRevision", "$absent", "$literal", "$concat", "$repeat"];
+const OPERATORS: [&str; 9] =
+    ["$ref", "$optional", "$id", "$revision", "$byRevision", "$absent", "$literal", "$concat", "$repeat"];
 
 /// The operator that an object is: its only member apart from `at` starts with `$`.
 pub(crate) fn operator(members: &Map<String, Value>) -> Option<(&str, &Value)> {
@@ -32,6 +32,8 @@ pub(crate) fn check(template: &Value) -> Result<(), String> {
             }
             match name {
                 "$ref" | "$id" if !argument.is_string() => expected("a name"),
+                "$optional" if optional(argument).is_none() => expected("a `$ref`"),
+                "$optional" => check(argument),
                 "$revision" | "$absent" if *argument != Value::Bool(true) => expected("true"),
                 "$byRevision" => by_revision(argument)?.iter().try_for_each(|(_, value)| check(value)),
                 "$concat" => match argument {
@@ -111,6 +113,10 @@ fn apply(
             let part = value.pointer(at);
             part.cloned().map(Some).ok_or_else(|| format!("`$ref`: `{text}` has nothing at `{at}`"))
         }
+        "$optional" => {
+            let bound = optional(argument).is_some_and(|name| scope.values.contains_key(name));
+            if bound { fill(argument, scope) } else { Ok(None) }
+        }
         "$id" => {
             let id = scope.ids.get(text).cloned();
             id.map(Some).ok_or_else(|| format!("`$id`: no request is named `{text}`"))
@@ -145,6 +151,11 @@ fn apply(
     }
 }
 
+/// The name of the `$ref` that a `$optional` holds.
+fn optional(argument: &Value) -> Option<&str> {
+    argument.get("$ref")?.as_str()
+}
+
 /// Bounded so that a file cannot ask for all memory.
 fn repeat(argument: &Value) -> Option<(&str, usize)> {
     let text = argument.get("text")?.as_str()?;
@@ -176,10 +187,13 @@ mod tests {
             "e": {"$byRevision": {"legacy": 1, "2025-06-18": 2, "*": 3}},
             "f": {"$literal": {"$ref": "#/x"}},
             "g": {"$repeat": {"text": "ab", "times": 3}},
+            "h": {"$optional": {"$ref": "state", "at": "/token"}},
+            "i": {"$optional": {"$ref": "never"}},
         });
         check(&template).unwrap();
         let expected = json!({
-            "a": [2, 7], "b": "2025-06-18", "d": "abc-5", "e": 2, "f": {"$ref": "#/x"}, "g": "ababab"
+            "a": [2, 7], "b": "2025-06-18", "d": "abc-5", "e": 2, "f": {"$ref": "#/x"}, "g": "ababab",
+            "h": "abc"
         });
         assert_eq!(fill(&template, &scope()).unwrap(), Some(expected));
     }
@@ -198,6 +212,7 @@ mod tests {
         let refused = |template: Value| check(&template).unwrap_err();
         assert!(refused(json!({"a": [{"$nope": 1}]})).contains("`$nope`: expected one of $ref"));
         assert!(refused(json!({"$ref": 5})).contains("expected a name, got 5"));
+        assert!(refused(json!({"$optional": 5})).contains("expected a `$ref`, got 5"));
         assert!(refused(json!({"$ref": "a", "b": 1})).contains("no other member"));
         assert!(refused(json!({"$repeat": {"text": "a", "times": 1_000_000_000}})).contains("`times`"));
         assert!(refused(json!({"$byRevision": {"modern": 1, "2099": 2}})).contains("got `2099`"));

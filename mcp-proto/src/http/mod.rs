@@ -19,6 +19,8 @@ pub mod head;
 pub mod media;
 pub mod mirror;
 pub mod origin;
+#[cfg(feature = "http")]
+mod parts;
 #[allow(dead_code)] // sessions are built on it
 mod streams;
 pub mod value;

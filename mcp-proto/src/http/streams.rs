@@ -173,8 +173,8 @@ impl Streams {
             table.age += 1;
             let age = table.age;
             table.edit(id, |stream| stream.push(Event { age, data: message.into() }, last));
+            // The message itself may have to go, and the GET stream may be another one then.
             table.evict(bounds, next);
-            // The GET stream may be another one now.
             let id = if to.is_some() { Some(id) } else { table.get };
             match id.and_then(|id| Some((id, table.streams.get(&id)?))) {
                 Some((id, stream)) if stream.attached.is_some() => Pushed::Ready(id),
@@ -188,11 +188,7 @@ impl Streams {
 
     /// The stream ends without a last message: its request was cancelled.
     pub(crate) fn end(&mut self, stream: StreamId) {
-        self.change(|table, bounds, next| {
-            table.edit(stream, |stream| stream.ended = true);
-            // There may be one more that can go.
-            table.evict(bounds, next);
-        });
+        self.change(|table, _, _| table.edit(stream, |stream| stream.ended |= stream.kind == Kind::Post));
     }
 
     /// Whether the POST may yet be answered with one JSON text: nothing was written, and there is no
@@ -200,7 +196,9 @@ impl Streams {
     /// [`write`](Self::write).
     pub(crate) fn is_undecided(&self, reader: &Reader) -> bool {
         self.attached(reader).is_some_and(|stream| {
-            stream.kind == Kind::Post && !stream.exposed && stream.events.len() == usize::from(stream.ended)
+            let open =
+                if stream.answered { stream.events.len() == 1 } else { stream.last() == 0 && !stream.ended };
+            stream.kind == Kind::Post && !stream.exposed && open
         })
     }
 
@@ -251,12 +249,11 @@ impl Streams {
         if self.attached(reader).is_none() {
             return Progress::Stale;
         }
-        self.change(|table, bounds, next| {
+        self.change(|table, bounds, _| {
             let progress = table.edit(reader.stream, |stream| stream.write(reader.stream, room, bounds, out));
             if progress == Some(Progress::Finished) {
                 table.detach(reader.stream);
             }
-            table.evict(bounds, next);
             progress.unwrap_or(Progress::Stale)
         })
     }
@@ -268,10 +265,7 @@ impl Streams {
         if self.attached(&reader).is_none() {
             return;
         }
-        self.change(|table, bounds, next| {
-            table.detach(reader.stream);
-            table.evict(bounds, next);
-        });
+        self.change(|table, _, _| table.detach(reader.stream));
     }
 
     /// A GET with `Last-Event-ID` came: its response reads the stream of that event from there on, and is
@@ -308,10 +302,11 @@ impl Streams {
         })
     }
 
-    /// All that changes the table goes through here, so that an empty one is let go.
+    /// All that changes the table goes through here, so that the bounds hold and an empty one is let go.
     fn change<T>(&mut self, change: impl FnOnce(&mut Table, &Bounds, &mut u64) -> T) -> T {
         let table = self.table.get_or_insert_default();
         let done = change(table, &self.bounds, &mut self.next);
+        table.evict(&self.bounds, &mut self.next);
         if table.streams.is_empty() {
             self.table = None;
         }
@@ -512,6 +507,8 @@ struct Stream {
     kind: Kind,
     /// No message follows the ones that are here.
     ended: bool,
+    /// The last message is the last answer to the requests of the POST.
+    answered: bool,
     /// A client may know an id of it.
     exposed: bool,
     /// The id of position 0 was sent.
@@ -544,6 +541,7 @@ impl Stream {
         Self {
             kind,
             ended: false,
+            answered: false,
             exposed: false,
             primed: false,
             readers: 0,
@@ -613,7 +611,8 @@ impl Stream {
         if let Some(attached) = &mut self.attached {
             attached.pending += cost;
         }
-        self.ended = last && self.kind == Kind::Post;
+        self.answered = last && self.kind == Kind::Post;
+        self.ended |= self.answered;
         self.events.push_back(event);
     }
 

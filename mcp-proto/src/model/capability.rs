@@ -247,6 +247,19 @@ impl ServerCapabilities {
         self.with_named("extensions", id, settings)
     }
 
+    /// Without an extension.
+    #[must_use]
+    pub fn without_extension(mut self, id: &str) -> Self {
+        let mut extensions = self.list("extensions");
+        if extensions.remove(id).is_some() {
+            self.0.remove("extensions");
+            for (id, settings) in extensions {
+                self = self.extension(id, settings);
+            }
+        }
+        self
+    }
+
     /// A capability outside the specification.
     #[must_use]
     pub fn experimental(self, name: impl Into<Str>, settings: Json) -> Self {

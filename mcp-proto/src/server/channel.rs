@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::config::Config;
 use super::event::Refusal;
+use super::features::ClientFeatures;
 use super::inflight::Slot;
 use super::pending::{Delivery, Pending, RequestKey};
 use super::route::End;
@@ -13,7 +14,7 @@ use crate::model::LoggingLevel;
 use crate::model::method::{MayBecomeTask, MayRequireInput, Method};
 use crate::model::result::ResultBody;
 use crate::model::{InputRequired, Meta, ProtocolVersion, view};
-use crate::rpc::{self, Error, code, write_notification, write_str};
+use crate::rpc::{self, Error, ProgressToken, code, write_notification, write_str};
 
 /// How far a call has come. [spec: basic/patterns/progress]
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -75,9 +76,15 @@ impl<'a> Log<'a> {
         self
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    /// Appends the notification, tied to a task if there is one.
+    pub(crate) fn write(&self, task: Option<&str>, out: &mut Vec<u8>) {
         write_notification(out, "notifications/message", |out| {
-            out.extend_from_slice(b"{\"level\":");
+            out.push(b'{');
+            if let Some(task) = task {
+                write_related_task(out, task);
+                out.extend_from_slice(b"},");
+            }
+            out.extend_from_slice(b"\"level\":");
             write_str(out, self.level.as_str());
             if let Some(logger) = self.logger {
                 out.extend_from_slice(b",\"logger\":");
@@ -98,8 +105,31 @@ impl<'a> Log<'a> {
 pub struct MissingCapability<M> {
     /// The right to answer.
     pub pending: Pending<M>,
-    /// What would have to be declared: the JSON text of a `ClientCapabilities` object.
-    pub required: &'static str,
+    /// All that would have to be declared besides.
+    pub required: ClientFeatures,
+}
+
+/// Why a request could not become a task. It is still open.
+#[derive(Debug)]
+#[must_use]
+#[non_exhaustive]
+pub enum NoTask<M> {
+    /// 2026-07-28: the client did not declare the extension. Answer otherwise, or refuse it with
+    /// [`Channel::refuse_missing`].
+    MissingCapability(MissingCapability<M>),
+    /// 2025-11-25: the request did not ask for a task, and only those that do get one. Before, there are
+    /// no tasks. Answer otherwise.
+    NotAsked(Pending<M>),
+}
+
+impl<M> NoTask<M> {
+    /// The right to answer otherwise.
+    pub fn into_pending(self) -> Pending<M> {
+        match self {
+            Self::MissingCapability(missing) => missing.pending,
+            Self::NotAsked(pending) => pending,
+        }
+    }
 }
 
 impl<M> MissingCapability<M> {
@@ -113,7 +143,7 @@ impl<M> MissingCapability<M> {
 
 /// See [`MissingCapability::error`].
 #[must_use]
-pub fn missing_capability(required: &str, version: ProtocolVersion) -> Error {
+pub fn missing_capability(required: ClientFeatures, version: ProtocolVersion) -> Error {
     let error = Error::new(
         version.missing_capability_code(),
         alloc::format!("The client did not declare a capability that this needs: {required}"),
@@ -188,10 +218,8 @@ pub trait Channel: sealed::Sealed {
         out: &mut Vec<u8>,
     ) -> Result<Delivery, MissingCapability<M>> {
         let Some(slot) = self.slot(pending.key) else { return Ok(Delivery::Discarded) };
-        for (_, request) in input.input_requests.iter() {
-            if let Some(required) = slot.features.missing(request) {
-                return Err(MissingCapability { pending, required });
-            }
+        if let Some(required) = slot.features.missing(input.input_requests.iter().map(|(_, q)| q)) {
+            return Err(MissingCapability { pending, required });
         }
         if !slot.version.is_modern() {
             return Ok(self.bridge(pending.key, input, out));
@@ -208,19 +236,27 @@ pub trait Channel: sealed::Sealed {
     /// Only compiles for the methods that the specification allows it for. The task must be readable
     /// before this is called.
     ///
+    /// In 2025-11-25 progress and log messages of the task go on under the request's key, until
+    /// [`Connection::end_task`](super::Connection::end_task); tasks of 2026-07-28 have neither.
+    ///
     /// # Errors
     ///
-    /// The client did not declare the tasks extension (2026-07-28), or its revision has no tasks; nothing
-    /// was written.
+    /// The client did not declare the tasks extension (2026-07-28), or the request did not ask for a task
+    /// (before); nothing was written.
     fn become_task<M: MayBecomeTask>(
         &mut self,
         pending: Pending<M>,
         body: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Delivery, MissingCapability<M>> {
+    ) -> Result<Delivery, NoTask<M>> {
         let Some(slot) = self.slot(pending.key) else { return Ok(Delivery::Discarded) };
-        if !slot.version.has_core_tasks() && !slot.features.tasks_extension {
-            return Err(MissingCapability { pending, required: TASKS_REQUIRED });
+        if slot.asks_task {
+            self.begin_task(pending.key, body);
+        } else if !slot.version.is_modern() {
+            return Err(NoTask::NotAsked(pending));
+        } else if !slot.features.tasks_extension {
+            let required = ClientFeatures::TASKS;
+            return Err(NoTask::MissingCapability(MissingCapability { pending, required }));
         }
         Ok(self.finish(pending.key, true, out, |out, slot, config| {
             write_result(out, slot, config, "task", None, |out| {
@@ -273,9 +309,6 @@ pub trait Channel: sealed::Sealed {
     fn log_of(&mut self, key: RequestKey, log: Log<'_>, out: &mut Vec<u8>) -> Delivery;
 }
 
-/// What a client must declare to be given a task.
-pub(crate) const TASKS_REQUIRED: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
-
 pub(crate) mod sealed {
     use super::{Config, Delivery, End, InputRequired, RequestKey, Slot};
     use alloc::vec::Vec;
@@ -291,6 +324,8 @@ pub(crate) mod sealed {
             out: &mut Vec<u8>,
             write: impl FnOnce(&mut Vec<u8>, &Slot, &Config) -> End,
         ) -> Delivery;
+        /// Keeps what the task of a 2025-11-25 request needs from it; `task` is the JSON text of the task.
+        fn begin_task(&mut self, key: RequestKey, task: &[u8]);
         /// Sends the questions to a legacy client.
         fn bridge(&mut self, key: RequestKey, input: &InputRequired, out: &mut Vec<u8>) -> Delivery;
     }
@@ -371,16 +406,36 @@ pub(crate) fn write_number(out: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// Appends `notifications/progress`, as the revision has it. Discarded without a token or without growth.
-pub(crate) fn write_progress(out: &mut Vec<u8>, slot: &mut Slot, value: Progress<'_>) -> Delivery {
-    let Some(token) = &slot.progress_token else { return Delivery::Discarded };
-    let grows = slot.progress.is_none_or(|last| value.progress > last);
+/// Appends `"_meta":{` and what ties a message to a task of 2025-11-25, without what closes it.
+pub(crate) fn write_related_task(out: &mut Vec<u8>, task: &str) {
+    out.extend_from_slice(b"\"_meta\":{\"io.modelcontextprotocol/related-task\":{\"taskId\":");
+    write_str(out, task);
+    out.push(b'}');
+}
+
+/// Appends `notifications/progress`, as the revision has it, tied to a task if there is one. Discarded
+/// without a token or without growth over `last`.
+pub(crate) fn write_progress(
+    out: &mut Vec<u8>,
+    version: ProtocolVersion,
+    task: Option<&str>,
+    token: Option<&ProgressToken>,
+    last: &mut Option<f64>,
+    value: Progress<'_>,
+) -> Delivery {
+    let Some(token) = token else { return Delivery::Discarded };
+    let grows = last.is_none_or(|last| value.progress > last);
     if !value.progress.is_finite() || !grows {
         return Delivery::Discarded;
     }
-    slot.progress = Some(value.progress);
+    *last = Some(value.progress);
     write_notification(out, "notifications/progress", |out| {
-        out.extend_from_slice(b"{\"progressToken\":");
+        out.push(b'{');
+        if let Some(task) = task {
+            write_related_task(out, task);
+            out.extend_from_slice(b"},");
+        }
+        out.extend_from_slice(b"\"progressToken\":");
         token.write(out);
         out.extend_from_slice(b",\"progress\":");
         write_number(out, value.progress);
@@ -388,7 +443,7 @@ pub(crate) fn write_progress(out: &mut Vec<u8>, slot: &mut Slot, value: Progress
             out.extend_from_slice(b",\"total\":");
             write_number(out, total);
         }
-        if let Some(message) = value.message.filter(|_| slot.version.has_progress_message()) {
+        if let Some(message) = value.message.filter(|_| version.has_progress_message()) {
             out.extend_from_slice(b",\"message\":");
             write_str(out, message);
         }

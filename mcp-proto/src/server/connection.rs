@@ -3,9 +3,10 @@
 mod admit;
 mod ask;
 mod listen;
+mod task;
 
 use alloc::borrow::Cow;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -13,6 +14,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use serde_json::value::RawValue;
 
 pub use self::ask::AskError;
+use self::task::TaskLink;
 use super::batch::Batches;
 use super::channel::{Channel, Log, Progress, sealed, write_progress};
 use super::config::Config;
@@ -49,6 +51,8 @@ pub struct Connection {
     session: Option<Session>,
     batches: Batches,
     pub(crate) routes: Routes,
+    /// The 2025-11-25 requests that have become tasks.
+    tasks: BTreeMap<RequestKey, TaskLink>,
     /// Parked calls that can go on at once.
     ready: VecDeque<RequestKey>,
     any_due: bool,
@@ -72,6 +76,7 @@ impl Connection {
             session: None,
             batches: Batches::default(),
             routes: Routes::default(),
+            tasks: BTreeMap::new(),
             ready: VecDeque::new(),
             any_due: false,
             closed: false,
@@ -184,17 +189,23 @@ impl Connection {
 
     /// Logs outside of any request. Only a legacy client can hear it, at its level.
     pub fn log_session(&mut self, log: Log<'_>, out: &mut Vec<u8>) -> Delivery {
-        self.log_legacy(log, None, out)
+        self.log_legacy(log, None, None, out)
     }
 
-    /// Logs towards a legacy client, in the course of what came on `stream`.
-    fn log_legacy(&mut self, log: Log<'_>, stream: Option<u32>, out: &mut Vec<u8>) -> Delivery {
+    /// Logs towards a legacy client, in the course of what came on `stream`, or of a task.
+    fn log_legacy(
+        &mut self,
+        log: Log<'_>,
+        stream: Option<u32>,
+        task: Option<&str>,
+        out: &mut Vec<u8>,
+    ) -> Delivery {
         let threshold = self.config.default_log_level;
         match &self.session {
             Some(session)
                 if self.config.gates().logging && log.level >= session.log_level.unwrap_or(threshold) =>
             {
-                self.routes.line(out, stream, |out| log.write(out));
+                self.routes.line(out, stream, |out| log.write(task, out));
                 Delivery::Written
             }
             _ => Delivery::Discarded,
@@ -220,10 +231,13 @@ impl Connection {
         self.number
     }
 
-    /// Whether a request is open and its client wants to hear of progress.
+    /// Whether a request is open, or its task is, and its client wants to hear of progress.
     #[cfg(feature = "service")]
     pub(crate) fn wants_progress(&self, key: RequestKey) -> bool {
-        self.inflight.get(key).is_some_and(|slot| slot.progress_token.is_some())
+        match self.inflight.get(key) {
+            Some(slot) => slot.progress_token.is_some(),
+            None => self.tasks.get(&key).is_some_and(|task| task.progress_token.is_some()),
+        }
     }
 
     /// How many requests are open, subscriptions included.
@@ -382,6 +396,10 @@ impl sealed::Sealed for Connection {
         Delivery::Written
     }
 
+    fn begin_task(&mut self, key: RequestKey, task: &[u8]) {
+        self.link_task(key, task);
+    }
+
     fn bridge(&mut self, key: RequestKey, input: &InputRequired, out: &mut Vec<u8>) -> Delivery {
         self.ask_round(key, input, out)
     }
@@ -389,27 +407,27 @@ impl sealed::Sealed for Connection {
 
 impl Channel for Connection {
     fn progress_of(&mut self, key: RequestKey, progress: Progress<'_>, out: &mut Vec<u8>) -> Delivery {
-        let Some(slot) = self.inflight.get_mut(key) else { return Delivery::Discarded };
+        let Some(slot) = self.inflight.get_mut(key) else { return self.task_progress(key, progress, out) };
         let stream = Some(slot.stream);
-        if self.routes.line_if(out, stream, |out| write_progress(out, slot, progress).is_written()) {
-            Delivery::Written
-        } else {
-            Delivery::Discarded
-        }
+        let written = self.routes.line_if(out, stream, |out| {
+            let token = slot.progress_token.as_ref();
+            write_progress(out, slot.version, None, token, &mut slot.progress, progress).is_written()
+        });
+        if written { Delivery::Written } else { Delivery::Discarded }
     }
 
     fn log_of(&mut self, key: RequestKey, log: Log<'_>, out: &mut Vec<u8>) -> Delivery {
-        let Some(slot) = self.inflight.get(key) else { return Delivery::Discarded };
+        let Some(slot) = self.inflight.get(key) else { return self.task_log(key, log, out) };
         if !slot.version.is_modern() {
             let stream = slot.stream;
-            return self.log_legacy(log, Some(stream), out);
+            return self.log_legacy(log, Some(stream), None, out);
         }
         // Without a level on this request nothing is sent. [spec: server/utilities/logging]
         let wanted = slot.log_level.is_some_and(|least| log.level >= least);
         if !wanted || !self.config.gates().logging {
             return Delivery::Discarded;
         }
-        self.routes.line(out, Some(slot.stream), |out| log.write(out));
+        self.routes.line(out, Some(slot.stream), |out| log.write(None, out));
         Delivery::Written
     }
 }

@@ -1,5 +1,7 @@
 //! What a client can be asked for.
 
+use core::fmt;
+
 use serde_json::value::RawValue;
 
 use crate::model::TASKS_EXTENSION;
@@ -67,23 +69,76 @@ impl ClientFeatures {
         self
     }
 
-    /// What the client would have to declare to be asked this, as the JSON of a `ClientCapabilities`
-    /// object; `None` if it declared it.
+    /// What a client must declare to be given a task.
+    pub(crate) const TASKS: Self = Self { tasks_extension: true, ..Self::NONE };
+
+    const NONE: Self = Self {
+        elicitation_form: false,
+        elicitation_url: false,
+        sampling: false,
+        sampling_tools: false,
+        sampling_context: false,
+        roots: false,
+        tasks_extension: false,
+    };
+
+    /// All that a client must declare to be asked this.
     #[must_use]
-    pub fn missing(&self, request: &InputRequest) -> Option<&'static str> {
+    pub fn needed(request: &InputRequest) -> Self {
         match request {
-            InputRequest::ElicitForm(_) if !self.elicitation_form => Some(r#"{"elicitation":{"form":{}}}"#),
-            InputRequest::ElicitUrl(_) if !self.elicitation_url => Some(r#"{"elicitation":{"url":{}}}"#),
-            InputRequest::CreateMessage(_) if !self.sampling => Some(r#"{"sampling":{}}"#),
-            InputRequest::CreateMessage(m) if m.uses_tools() && !self.sampling_tools => {
-                Some(r#"{"sampling":{"tools":{}}}"#)
-            }
-            InputRequest::CreateMessage(m) if m.wants_context() && !self.sampling_context => {
-                Some(r#"{"sampling":{"context":{}}}"#)
-            }
-            InputRequest::ListRoots if !self.roots => Some(r#"{"roots":{}}"#),
-            _ => None,
+            InputRequest::ElicitForm(_) => Self { elicitation_form: true, ..Self::NONE },
+            InputRequest::ElicitUrl(_) => Self { elicitation_url: true, ..Self::NONE },
+            InputRequest::CreateMessage(message) => Self {
+                sampling: true,
+                sampling_tools: message.uses_tools(),
+                sampling_context: message.wants_context(),
+                ..Self::NONE
+            },
+            InputRequest::ListRoots => Self { roots: true, ..Self::NONE },
         }
+    }
+
+    /// All that the client would have to declare besides to be asked these; `None` if it can be asked.
+    #[must_use]
+    pub fn missing<'q>(&self, requests: impl IntoIterator<Item = &'q InputRequest>) -> Option<Self> {
+        let mut missing = Self::NONE;
+        for request in requests {
+            let needed = Self::needed(request);
+            missing.elicitation_form |= needed.elicitation_form && !self.elicitation_form;
+            missing.elicitation_url |= needed.elicitation_url && !self.elicitation_url;
+            missing.sampling |= needed.sampling && !self.sampling;
+            missing.sampling_tools |= needed.sampling_tools && !self.sampling_tools;
+            missing.sampling_context |= needed.sampling_context && !self.sampling_context;
+            missing.roots |= needed.roots && !self.roots;
+        }
+        (missing != Self::NONE).then_some(missing)
+    }
+}
+
+/// The JSON text of a `ClientCapabilities` object with just these.
+impl fmt::Display for ClientFeatures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sampling = self.sampling || self.sampling_tools || self.sampling_context;
+        let capabilities = [
+            ("elicitation", false, [("form", self.elicitation_form), ("url", self.elicitation_url)]),
+            ("sampling", sampling, [("tools", self.sampling_tools), ("context", self.sampling_context)]),
+            ("roots", self.roots, [("", false); 2]),
+            ("extensions", false, [(TASKS_EXTENSION, self.tasks_extension), ("", false)]),
+        ];
+        f.write_str("{")?;
+        let mut comma = "";
+        for (name, there, parts) in capabilities {
+            if !there && !parts.iter().any(|(_, there)| *there) {
+                continue;
+            }
+            write!(f, "{}\"{name}\":{{", core::mem::replace(&mut comma, ","))?;
+            let mut comma = "";
+            for (part, _) in parts.iter().filter(|(_, there)| *there) {
+                write!(f, "{}\"{part}\":{{}}", core::mem::replace(&mut comma, ","))?;
+            }
+            f.write_str("}")?;
+        }
+        f.write_str("}")
     }
 }
 

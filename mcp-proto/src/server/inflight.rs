@@ -30,6 +30,8 @@ pub struct Slot {
     pub(crate) progress: Option<f64>,
     /// 2026-07-28: the level this request asked for.
     pub(crate) log_level: Option<LoggingLevel>,
+    /// 2025-11-25: it asked to be answered with a task.
+    pub(crate) asks_task: bool,
     pub(crate) deadline: Option<Instant>,
     /// The batch whose array the answer goes into.
     pub(crate) batch: Option<u32>,
@@ -227,6 +229,7 @@ mod tests {
             progress_token: None,
             progress: None,
             log_level: None,
+            asks_task: false,
             deadline: deadline.map(|s| Instant::from_origin(Duration::from_secs(s))),
             batch: None,
             stream: 0,

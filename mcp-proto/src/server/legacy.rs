@@ -9,7 +9,7 @@ use core::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::channel::splice;
+use super::channel::{splice, write_related_task};
 use super::config::{Config, write_or_empty};
 use super::event::Resumed;
 use super::features::ClientFeatures;
@@ -17,7 +17,7 @@ use super::pending::RequestKey;
 use super::subscription::{Listen, Lists};
 use crate::model::LoggingLevel;
 use crate::model::method::ServerMethod;
-use crate::model::{Implementation, InputRequest, ProtocolVersion, Str};
+use crate::model::{Implementation, InputRequest, ProtocolVersion, Str, TASKS_EXTENSION};
 use crate::rpc::{
     Error, Members, Params, RequestId, Short, unfit, write_notification, write_request, write_str,
 };
@@ -109,7 +109,13 @@ impl Session {
         out.extend_from_slice(b"{\"protocolVersion\":");
         write_str(out, self.version.as_str());
         out.extend_from_slice(b",\"capabilities\":");
-        write_or_empty(out, self.version, &config.capabilities);
+        if self.version.has_core_tasks() && config.capabilities.has_extension(TASKS_EXTENSION) {
+            // Tasks are a capability here. The extension is one of 2026-07-28.
+            let capabilities = config.capabilities.clone().without_extension(TASKS_EXTENSION);
+            write_or_empty(out, self.version, &capabilities);
+        } else {
+            write_or_empty(out, self.version, &config.capabilities);
+        }
         out.extend_from_slice(b",\"serverInfo\":");
         write_or_empty(out, self.version, &config.info);
         if let Some(instructions) = &config.instructions {
@@ -142,9 +148,9 @@ impl Session {
         write_request(out, &number.into(), request.method(), |out| {
             let start = out.len();
             if let Some(task) = task {
-                out.extend_from_slice(b"{\"_meta\":{\"io.modelcontextprotocol/related-task\":{\"taskId\":");
-                write_str(out, task);
-                out.extend_from_slice(b"}}");
+                out.push(b'{');
+                write_related_task(out, task);
+                out.push(b'}');
             }
             splice(out, start, |out| request.write_params(out, version).is_ok());
         });

@@ -15,8 +15,9 @@ mod scope;
 mod subscription;
 
 #[cfg(feature = "service")]
-pub(crate) use channel::TASKS_REQUIRED;
-pub use channel::{Channel, Log, MissingCapability, Progress, missing_capability};
+#[cfg(feature = "service")]
+pub(crate) use channel::write_related_task;
+pub use channel::{Channel, Log, MissingCapability, NoTask, Progress, missing_capability};
 pub use config::{Config, ConfigBuilder};
 pub use connection::{AskError, Connection};
 pub use event::{Answer, Call, Event, Incoming, Notice, Refusal, Resumed, Violation};

@@ -32,6 +32,7 @@ use crate::model::{
     InputResponse, ProtocolVersion, Root, Str,
 };
 use crate::rpc::{Error, Members};
+use crate::server::ClientFeatures;
 
 /// Why a question has no answer.
 #[derive(Debug, Clone)]
@@ -41,8 +42,8 @@ pub enum AskError {
     Declined,
     /// The user closed the question without an answer.
     Cancelled,
-    /// The client did not declare that it can be asked this: the JSON text of what it would have to declare.
-    MissingCapability(&'static str),
+    /// The client did not declare that it can be asked this: all that it would have to declare besides.
+    MissingCapability(ClientFeatures),
     /// The client answered with an error, as when the user refuses to sample.
     Refused(Error),
     /// The question under this key changed between two rounds, twice: it must be a function of the
@@ -178,6 +179,20 @@ impl Asks {
         Some(Self { journal, fresh, ..Self::default() })
     }
 
+    /// Whether the answers to open questions can be read. Others do not matter.
+    ///
+    /// # Errors
+    ///
+    /// `-32602`, naming the first that does not fit.
+    pub(crate) fn check(&self, responses: &Members<'_>) -> Result<(), Error> {
+        for open in &self.open {
+            if let Some(raw) = responses.get(&open.key) {
+                read_response(&open.request, raw.get()).map_err(|why| unfit_response(&open.key, &why))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The questions that wait for an answer.
     pub(crate) fn is_parked(&self) -> bool {
         self.open.iter().any(|open| !open.sent)
@@ -265,15 +280,12 @@ impl Call {
                 }
                 Err(why) => {
                     // The client's fault, and not the handler's to forgive. [spec: basic/patterns/mrtr]
-                    inner.failed = Some(Error::invalid_params(alloc::format!(
-                        "Invalid params at /params/inputResponses/{}: {why}",
-                        key.replace('~', "~0").replace('/', "~1")
-                    )));
+                    inner.failed = Some(unfit_response(key, &why));
                     Poll::Pending
                 }
             },
             None => {
-                if let Some(required) = self.features.missing(request) {
+                if let Some(required) = self.features.missing([request]) {
                     return Poll::Ready(Err(AskError::MissingCapability(required)));
                 }
                 if let Err(why) = self.expresses(request) {
@@ -295,6 +307,13 @@ fn read_response(request: &InputRequest, json: &str) -> Result<InputResponse, St
         answer.check(&form.requested_schema).map_err(|e| format!("{e}"))?;
     }
     Ok(answer)
+}
+
+fn unfit_response(key: &str, why: &str) -> Error {
+    Error::invalid_params(format!(
+        "Invalid params at /params/inputResponses/{}: {why}",
+        key.replace('~', "~0").replace('/', "~1")
+    ))
 }
 
 /// Pins an answer to its question.

@@ -429,7 +429,7 @@ impl super::Service {
         }
         if !asked.task_ids.is_empty() {
             if !features.tasks_extension {
-                return Err(crate::server::missing_capability(crate::server::TASKS_REQUIRED, version));
+                return Err(crate::server::missing_capability(ClientFeatures::TASKS, version));
             }
             honored.task_ids = self.owned_tasks(&asked.task_ids, shared, version);
         }

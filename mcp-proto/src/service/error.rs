@@ -11,7 +11,7 @@ use crate::model::{
     CallToolResult, CompleteResult, GetPromptResult, Json, ProtocolVersion, ReadResourceResult, Str,
 };
 use crate::rpc::{Error, code};
-use crate::server::{Channel, Connection, Pending, RequestKey, Untyped, missing_capability};
+use crate::server::{Channel, ClientFeatures, Connection, Pending, RequestKey, Untyped, missing_capability};
 
 /// How a handler fails.
 ///
@@ -28,7 +28,7 @@ enum Kind {
     Result(CallToolResult),
     Protocol(Error),
     NotFound(Str),
-    MissingCapability(&'static str, Str),
+    MissingCapability(ClientFeatures, Str),
 }
 
 impl ToolError {
@@ -106,7 +106,7 @@ impl<E: core::error::Error + 'static> From<E> for ToolError {
             return Self::protocol(error.clone());
         }
         if let Some(AskError::MissingCapability(required)) = any.downcast_ref::<AskError>() {
-            return Self(Kind::MissingCapability(required, Str::Owned(error.to_string())));
+            return Self(Kind::MissingCapability(*required, Str::Owned(error.to_string())));
         }
         Self::new(error.to_string())
     }

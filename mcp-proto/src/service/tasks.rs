@@ -24,7 +24,8 @@ use crate::model::{
 };
 use crate::rpc::{Error, Members, code, unfit, write_str};
 use crate::server::{
-    Change, Channel, ClientFeatures, Pending, RequestKey, TASKS_REQUIRED, Untyped, missing_capability,
+    Change, Channel, ClientFeatures, NoTask, Pending, RequestKey, Untyped, missing_capability,
+    write_related_task,
 };
 use crate::task::{Cancelled, Changed, Options, Outcome, Snapshot, Status, Table, TaskId, TaskKey};
 use crate::time::{Instant, UnixTime};
@@ -37,7 +38,7 @@ pub(crate) struct Tasks {
     table: Table,
     ttl: Option<Duration>,
     poll: Duration,
-    running: BTreeMap<TaskKey, Running>,
+    running: BTreeMap<TaskId, Running>,
     /// `tasks/result` requests that wait for the end.
     waiting: Vec<(TaskId, Weak<Shared>, RequestKey)>,
 }
@@ -80,7 +81,7 @@ pub(crate) fn wanted(
         };
     }
     if tool.task == TaskSupport::Required && !(version.has_tasks_extension() && features.tasks_extension) {
-        return Err(missing_capability(TASKS_REQUIRED, version));
+        return Err(missing_capability(ClientFeatures::TASKS, version));
     }
     Ok(tool.task != TaskSupport::Forbidden && !tool.decides && features.tasks_extension)
 }
@@ -140,7 +141,7 @@ pub(crate) fn create(call: &Arc<Call>) -> Result<(), Error> {
     let key = service
         .with_random(|random| tasks.table.create(owner.as_deref(), options, random, now))
         .map_err(|_| Error::new(code::INTERNAL_ERROR, "Too many tasks"))?;
-    tasks.running.insert(key, Running { call: Arc::downgrade(call), version: call.version });
+    tasks.running.insert(key.id(), Running { call: Arc::downgrade(call), version: call.version });
     let mut body = Vec::new();
     if let Some(task) = tasks.table.task(key, now) {
         write_task(&mut body, task, call.version, false);
@@ -156,7 +157,8 @@ pub(crate) fn create(call: &Arc<Call>) -> Result<(), Error> {
             state.wake_driver();
             if delivery.is_written() { Ok(()) } else { Err(Error::internal()) }
         }
-        Err(missing) => Err(missing.error(call.version)),
+        Err(NoTask::MissingCapability(missing)) => Err(missing.error(call.version)),
+        Err(_) => Err(Error::internal()),
     }
 }
 
@@ -225,21 +227,24 @@ pub(crate) fn answered(call: &Call, name: &str) {
     }
 }
 
+/// Nothing more is said of a task that is over.
+fn end(call: &Call) {
+    call.shared.lock().connection.end_task(call.key);
+}
+
 /// The call of a task is over.
 pub(crate) fn finish(call: &Call, reply: Reply) {
     let service = &call.shared.service;
     let Some(key) = call.lock().task else { return };
     let (outcome, message) = outcome_of(reply, call.version);
     let now = service.now(&call.shared);
-    let finished = {
-        let mut tasks = service.tasks();
-        tasks.running.remove(&key);
-        tasks.table.finish(key, outcome, message, now)
-    };
+    end(call);
+    let finished = service.tasks().table.finish(key, outcome, message, now);
     // One that was cancelled or has expired stays as it is.
     if let Ok(changed) = finished {
         service.task_changed(changed, now);
     }
+    service.tasks().running.remove(&key.id());
 }
 
 fn outcome_of(reply: Reply, version: ProtocolVersion) -> (Outcome, Option<String>) {
@@ -289,7 +294,7 @@ fn no_such_task() -> Error {
 
 fn demand_extension(version: ProtocolVersion, features: ClientFeatures) -> Result<(), Error> {
     if version.has_tasks_extension() && !features.tasks_extension {
-        return Err(missing_capability(TASKS_REQUIRED, version));
+        return Err(missing_capability(ClientFeatures::TASKS, version));
     }
     Ok(())
 }
@@ -337,13 +342,17 @@ pub(crate) fn update(
     let now = service.now(shared);
     let outcome = demand_extension(version, features).and_then(|()| {
         let owner = owner(shared, version);
-        let answers: Vec<_> = params.input_responses.iter().collect();
+        let owner = owner.as_deref();
         let mut tasks = service.tasks();
-        let answered = tasks
-            .table
-            .answer(owner.as_deref(), &params.task_id, answers, now)
-            .map_err(|_| no_such_task())?;
-        let call = tasks.running.get(&answered.key).and_then(|running| running.call.upgrade());
+        let task = tasks.table.get(owner, &params.task_id, now).map_err(|_| no_such_task())?;
+        let call = tasks.running.get(&task.id).and_then(|running| running.call.upgrade());
+        if let Some(call) = &call {
+            // All or none: after an error the client can send the same again, mended.
+            call.lock().asks.check(&params.input_responses)?;
+        }
+        let answers: Vec<_> = params.input_responses.iter().collect();
+        let answered =
+            tasks.table.answer(owner, &params.task_id, answers, now).map_err(|_| no_such_task())?;
         Ok((answered, call))
     });
     match outcome {
@@ -378,12 +387,13 @@ pub(crate) fn cancel(
     });
     let body = match outcome {
         Ok(Cancelled::Now(changed)) => {
-            let call =
-                service.tasks().running.remove(&changed.key).and_then(|running| running.call.upgrade());
+            let call = service.tasks().running.get(&changed.key.id()).and_then(|r| r.call.upgrade());
             if let Some(call) = call {
+                end(&call);
                 call.cancel();
             }
             service.task_changed(changed, now);
+            service.tasks().running.remove(&changed.key.id());
             Ok(())
         }
         // The extension acknowledges, the core refuses. [spec: 2025-11-25 basic/utilities/tasks#task-cancellation]
@@ -463,9 +473,8 @@ fn final_result(task: &Snapshot) -> Option<Result<Vec<u8>, Error>> {
             let members = Members::from_json(json.get()).unwrap_or_default();
             let own =
                 members.get("_meta").and_then(|meta| Members::from_json(meta.get())).unwrap_or_default();
-            let mut out = b"{\"_meta\":{\"io.modelcontextprotocol/related-task\":{\"taskId\":".to_vec();
-            write_str(&mut out, &task.id.to_string());
-            out.push(b'}');
+            let mut out = b"{".to_vec();
+            write_related_task(&mut out, &task.id.to_string());
             write_members(&mut out, own.iter().filter(|(name, _)| *name != meta::key::RELATED_TASK));
             out.push(b'}');
             write_members(&mut out, members.iter().filter(|(name, _)| *name != "_meta"));
@@ -538,7 +547,7 @@ impl Service {
     fn task_changed(&self, changed: Changed, now: UnixTime) {
         let mut tasks = self.tasks();
         let Some(task) = tasks.table.task(changed.key, now).cloned() else { return };
-        let watched = tasks.running.get(&changed.key).and_then(|r| Some((r.call.upgrade()?, r.version)));
+        let watched = tasks.running.get(&changed.key.id()).and_then(|r| Some((r.call.upgrade()?, r.version)));
         let waiting = match final_result(&task) {
             Some(_) => take_waiting(&mut tasks.waiting, changed.key),
             None => Vec::new(),
@@ -575,10 +584,11 @@ impl Service {
         loop {
             let mut tasks = self.tasks();
             let Some(expired) = tasks.table.expire(unix) else { return };
-            let call = tasks.running.remove(&expired.key).and_then(|running| running.call.upgrade());
+            let call = tasks.running.remove(&expired.key.id()).and_then(|running| running.call.upgrade());
             let waiting = take_waiting(&mut tasks.waiting, expired.key);
             drop(tasks);
             if let Some(call) = call {
+                end(&call);
                 call.cancel();
             }
             for (shared, key) in waiting {

@@ -198,7 +198,7 @@ fn m06_undeclared_questions_are_not_sent() {
         let frame = legacy("1", "tools/call", CALL);
         let (pending, _) = pair.tool(&frame);
         let missing = pair.server.require_input(pending, &roots(), &mut pair.out).unwrap_err();
-        assert_eq!(missing.required, r#"{"roots":{}}"#);
+        assert_eq!(missing.required.to_string(), r#"{"roots":{}}"#);
         pair.silent();
         assert!(pair.server.refuse_missing(missing, &mut pair.out).is_written());
         let answer = pair.message();

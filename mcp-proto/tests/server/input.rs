@@ -87,10 +87,31 @@ fn m06_one_undeclared_kind_stops_the_round() {
     let input = InputRequired::default().ask("a", form()).ask("b", InputRequest::ListRoots);
     let missing = pair.server.require_input(pending, &input, &mut pair.out).unwrap_err();
     pair.silent();
+    assert_eq!(missing.required.to_string(), r#"{"roots":{}}"#);
     // The handler may still do without.
     let Pair { server, out, .. } = &mut pair;
     assert!(server.respond(missing.pending, &CallToolResult::text("without"), out).is_written());
     assert_eq!(pair.message()["result"]["content"][0]["text"], "without");
+}
+
+/// S-META-04: the error names all that the round needs and the client did not declare, not the first only.
+#[test]
+fn all_missing_capabilities_are_named() {
+    let mut pair = Pair::new();
+    let frame = asking(r#"{"elicitation":{"form":{}},"sampling":{"context":{}}}"#);
+    let (pending, _) = pair.tool(&frame);
+    let with_tools = sample().tools([Tool::new("t", JsonSchema::any_object())]);
+    let input = InputRequired::default()
+        .ask("a", form())
+        .ask("b", url())
+        .ask("c", with_tools)
+        .ask("d", InputRequest::ListRoots);
+    let missing = pair.server.require_input(pending, &input, &mut pair.out).unwrap_err();
+    assert!(pair.server.refuse_missing(missing, &mut pair.out).is_written());
+    assert_eq!(
+        pair.message()["error"]["data"],
+        json!({"requiredCapabilities": {"elicitation": {"url": {}}, "sampling": {"tools": {}}, "roots": {}}})
+    );
 }
 
 /// S-MRTR-01, S-WIRE-14: the whole answer, with state and metadata; no cache hints on it.

@@ -1,10 +1,13 @@
 //! Answers that are tasks, in the form of each revision.
 
-use mcp_proto::model::{Implementation, ProtocolVersion as V, ServerCapabilities};
-use mcp_proto::server::{Channel, Config};
+use mcp_proto::model::{
+    CallToolResult, Implementation, Json, ProtocolVersion as V, ServerCapabilities, TASKS_EXTENSION,
+};
+use mcp_proto::rpc::Error;
+use mcp_proto::server::{Channel, Config, Delivery, NoTask, Progress};
 use serde_json::json;
 
-use super::pair::{LEGACY, Pair, call, legacy, modern, modern_of};
+use super::pair::{LEGACY, Pair, call, initialize, legacy, modern, modern_of};
 
 const TASK: &[u8] = br#"{"taskId":"x","status":"working","ttlMs":null}"#;
 const EXTENSION: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
@@ -23,7 +26,10 @@ fn a_modern_task_is_flat_and_declared() {
 
     let frame = call(V::LATEST, "2", "t");
     let (pending, _) = pair.tool(&frame);
-    let missing = pair.server.become_task(pending, TASK, &mut pair.out).unwrap_err();
+    let Err(NoTask::MissingCapability(missing)) = pair.server.become_task(pending, TASK, &mut pair.out)
+    else {
+        panic!("expected a missing capability")
+    };
     pair.silent();
     assert!(pair.server.refuse_missing(missing, &mut pair.out).is_written());
     let answer = pair.message();
@@ -49,14 +55,56 @@ fn a_legacy_task_is_nested_or_impossible() {
                     json!({"task": {"taskId": "x", "status": "working", "ttlMs": null}})
                 );
             }
-            Err(missing) => {
-                assert!(version < V::V2025_11_25, "{version}");
+            Err(none) => {
+                assert!(matches!(none, NoTask::NotAsked(_)) && version < V::V2025_11_25, "{version}");
                 pair.silent();
-                assert!(pair.server.refuse_missing(missing, &mut pair.out).is_written());
-                assert_eq!(pair.message()["error"]["code"], -32600);
+                let pending = none.into_pending();
+                assert!(pair.server.fail(pending, &Error::internal(), &mut pair.out).is_written());
+                assert_eq!(pair.message()["error"]["code"], -32603);
             }
         }
     }
+}
+
+/// In 2025-11-25 the client decides: a call that did not ask for a task gets none, and can be answered
+/// otherwise. [spec: 2025-11-25 basic/utilities/tasks]
+#[test]
+fn a_core_task_is_asked_for() {
+    for task in ["", r#","task":null"#] {
+        let mut pair = Pair::session(V::V2025_11_25);
+        let frame = legacy("1", "tools/call", &format!(r#""name":"t"{task}"#));
+        let (pending, _) = pair.tool(&frame);
+        let Err(NoTask::NotAsked(pending)) = pair.server.become_task(pending, TASK, &mut pair.out) else {
+            panic!("not asked for")
+        };
+        pair.silent();
+        assert!(pair.server.respond(pending, &CallToolResult::text("x"), &mut pair.out).is_written());
+        assert_eq!(pair.message()["result"]["content"][0]["text"], "x");
+    }
+}
+
+/// Progress of a core task goes on under the key of its request, where it stood, and ends when told to.
+#[test]
+fn progress_goes_on_in_a_core_task() {
+    let mut pair = Pair::session(V::V2025_11_25);
+    let frame = legacy("1", "tools/call", r#""name":"t","task":{},"_meta":{"progressToken":7}"#);
+    let (pending, _) = pair.tool(&frame);
+    let key = pending.key();
+    let Pair { server, out, .. } = &mut pair;
+    assert!(server.progress(&pending, Progress::new(1.0), out).is_written());
+    assert!(server.become_task(pending, TASK, out).unwrap().is_written());
+    for (value, written) in [(1.0, false), (2.0, true), (0.5, false)] {
+        assert_eq!(server.progress_of(key, Progress::new(value), out).is_written(), written);
+    }
+    server.end_task(key);
+    assert_eq!(server.progress_of(key, Progress::new(3.0), out), Delivery::Discarded);
+    let messages = pair.messages();
+    assert_eq!(messages.len(), 3);
+    assert_eq!(messages[0]["params"], json!({"progressToken": 7, "progress": 1}));
+    assert_eq!(
+        messages[2]["params"],
+        json!({"_meta": {"io.modelcontextprotocol/related-task": {"taskId": "x"}}, "progressToken": 7, "progress": 2})
+    );
 }
 
 /// The methods of tasks: only in the form that the revision has and the server offers.
@@ -79,4 +127,34 @@ fn task_methods_by_revision() {
     // The core form is no extension.
     let mut pair = Pair::of(core());
     assert_eq!(pair.error(&modern("1", "tasks/get", r#""taskId":"x""#))["error"]["code"], -32601);
+}
+
+/// The extension is none of 2025-11-25: `initialize` does not show it, and it gives no client tasks there.
+/// Other extensions are shown. [spec: extensions/tasks]
+#[test]
+fn the_extension_is_not_of_2025_11_25() {
+    let core = ServerCapabilities::new().tools(false).core_tasks(true, true);
+    for (capabilities, shown) in [
+        (ServerCapabilities::new().tools(false), json!({"tools": {}})),
+        (
+            core,
+            json!({"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}, "list": {}, "cancel": {}}}),
+        ),
+    ] {
+        let both = capabilities.extension(TASKS_EXTENSION, Json::empty_object());
+        let other = both.clone().extension("com.example/x", Json::empty_object());
+        let mut with_other = shown.clone();
+        with_other["extensions"] = json!({"com.example/x": {}});
+        for (offered, shown) in [(both, shown), (other, with_other)] {
+            let config = Config::builder(Implementation::new("f", "1")).capabilities(offered).build();
+            let mut pair = Pair::of(config);
+            assert!(pair.send(&initialize("0", "2025-11-25", EXTENSION)).is_none());
+            assert_eq!(pair.message()["result"]["capabilities"], shown);
+            let _ = pair.send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+            if shown["tasks"].is_null() {
+                let answer = pair.error(&legacy("1", "tasks/get", r#""taskId":"x""#));
+                assert_eq!(answer["error"]["code"], -32601);
+            }
+        }
+    }
 }

@@ -1,8 +1,11 @@
+use std::cell::RefCell;
+use std::future::Future;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
-use mcp_proto::model::{CallToolResult, Json, Meta, TaskSupport};
+use mcp_proto::model::{CallToolResult, Json, LoggingLevel, Meta, TaskSupport};
 use mcp_proto::rpc::Error;
-use mcp_proto::service::{NoArguments, Server, Service, ToolError, tool};
+use mcp_proto::service::{Ctx, NoArguments, Progress, Server, Service, ToolError, tool};
 use serde_json::{Value, json};
 
 use crate::harness::{Client, request, turns};
@@ -60,9 +63,36 @@ fn service() -> Service {
             })
             .task(TaskSupport::Optional),
         )
+        .add(
+            tool("stuck", |ctx, _: NoArguments| async move {
+                ctx.progress(Progress::new(1.0)).await;
+                LATE.with_borrow_mut(|late| late.push(ctx.clone()));
+                std::future::pending::<()>().await;
+                Ok("never")
+            })
+            .task(TaskSupport::Optional),
+        )
+        .add(
+            tool("reports", |ctx, _: NoArguments| async move {
+                for step in 1..=2 {
+                    ctx.progress(Progress::new(f64::from(step))).await;
+                    ctx.log(LoggingLevel::Error, step).await;
+                    turns(2).await;
+                }
+                // The work of a task that is over still runs here: nothing of it may be heard.
+                LATE.with_borrow_mut(|late| late.push(ctx.clone()));
+                Ok("done")
+            })
+            .task(TaskSupport::Optional),
+        )
         .tool("plain", |_, _: NoArguments| async move { Ok("plain") })
         .build()
         .unwrap()
+}
+
+thread_local! {
+    /// Contexts of calls that have ended.
+    static LATE: RefCell<Vec<Ctx>> = const { RefCell::new(Vec::new()) };
 }
 
 fn extension() -> Value {
@@ -245,4 +275,113 @@ fn a_core_task_asks_by_requests() {
     client.send(&json!({"jsonrpc":"2.0","id":2,"method":"tasks/result","params":{"taskId":id}}));
     let result = client.take().into_iter().find(|m| m["id"] == 2).unwrap();
     assert_eq!(result["result"]["content"][0]["text"], "false");
+}
+
+/// The progress token of a 2025-11-25 call is good until its task has ended; what belongs to the task says
+/// so. [spec: 2025-11-25 basic/utilities/tasks#task-progress-notifications]
+#[test]
+fn a_core_task_reports_until_its_end() {
+    let mut client = legacy();
+    client.send(&json!({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+        "name":"reports","task":{},"_meta":{"progressToken":"p"}}}));
+    let seen = client.take();
+    let task = json!({"taskId": seen[0]["result"]["task"]["taskId"]});
+    let related = json!({"io.modelcontextprotocol/related-task": task});
+    let of = |method: &str| -> Vec<_> {
+        seen.iter().filter(|m| m["method"] == method).map(|m| m["params"].clone()).collect()
+    };
+    assert_eq!(
+        of("notifications/progress"),
+        [1, 2].map(|n| json!({"_meta": related, "progressToken": "p", "progress": n}))
+    );
+    assert_eq!(
+        of("notifications/message"),
+        [1, 2].map(|n| json!({"_meta": related, "level": "error", "data": n}))
+    );
+    let last = seen.last().unwrap();
+    assert_eq!(
+        (&last["method"], &last["params"]["status"]),
+        (&json!("notifications/tasks/status"), &json!("completed"))
+    );
+    late(&mut client);
+}
+
+/// A cancelled task and one whose time is over are silent as well.
+#[test]
+fn a_core_task_is_silent_when_cancelled_or_expired() {
+    for cancel in [true, false] {
+        let mut client = legacy();
+        client.send(&json!({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{
+            "name":"stuck","task":{"ttl":1000},"_meta":{"progressToken":"p"}}}));
+        let seen = client.take();
+        assert_eq!(seen.iter().filter(|m| m["method"] == "notifications/progress").count(), 1);
+        let id = &seen[0]["result"]["task"]["taskId"];
+        if cancel {
+            client.send(&json!({"jsonrpc":"2.0","id":2,"method":"tasks/cancel","params":{"taskId":id}}));
+            assert!(client.take().iter().any(|m| m["result"]["status"] == "cancelled"));
+        } else {
+            client.pass(Duration::from_secs(2));
+        }
+        late(&mut client);
+    }
+}
+
+/// Tasks of the extension have neither progress nor log messages. [spec: extensions/tasks]
+#[test]
+fn a_modern_task_does_not_report() {
+    let mut client = Client::new(&service());
+    let mut call = request(1, "tools/call", json!({"name":"reports"}), extension());
+    call["params"]["_meta"]["progressToken"] = json!("p");
+    call["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
+    client.send(&call);
+    let seen = client.take();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(seen[0]["result"]["resultType"], "task");
+    late(&mut client);
+}
+
+/// Whatever a call says after its end is not heard.
+fn late(client: &mut Client) {
+    let late = LATE.take();
+    for ctx in &late {
+        assert!(!ctx.wants_progress());
+        let mut cx = Context::from_waker(Waker::noop());
+        let _ = std::pin::pin!(ctx.progress(Progress::new(99.0))).poll(&mut cx);
+    }
+    client.take().iter().for_each(|m| assert!(m["params"]["progress"].is_null(), "{m}"));
+}
+
+/// An answer that does not fit what was asked fails the update, not the task: it goes on waiting.
+/// [spec: extensions/tasks]
+#[test]
+fn a_malformed_answer_fails_the_update_only() {
+    let mut client = Client::new(&service());
+    client.send(&request(1, "tools/call", json!({"name":"asks"}), extension()));
+    let id = client.take()[0]["result"]["taskId"].clone();
+    let mut update = |answer: Value| {
+        let params = json!({"taskId":id,"inputResponses":{"sure":answer}});
+        let answer = client.modern(2, "tasks/update", params, extension());
+        (answer, client.modern(3, "tasks/get", json!({"taskId":id}), extension())["result"].clone())
+    };
+    for bad in [
+        json!({}),
+        json!(7),
+        json!({"action":"maybe"}),
+        json!({"action":"accept"}),
+        json!({"action":"accept","content":{"confirm":"yes"}}),
+        json!({"roots":[]}),
+    ] {
+        let (answer, task) = update(bad.clone());
+        assert_eq!(answer["error"]["code"], -32602, "{bad}");
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.contains("/params/inputResponses/sure"), "{message}");
+        assert_eq!(task["status"], "input_required", "{bad}");
+        assert!(task["inputRequests"]["sure"].is_object());
+    }
+    let (answer, task) = update(json!({"action":"accept","content":{"confirm":true}}));
+    assert_eq!(answer["result"]["resultType"], "complete");
+    assert_eq!(
+        (&task["status"], &task["result"]["content"][0]["text"]),
+        (&json!("completed"), &json!("true"))
+    );
 }

@@ -228,6 +228,8 @@ impl Connection {
             } else {
                 None
             },
+            asks_task: version.has_core_tasks()
+                && params.members().get("task").is_some_and(|task| task.get().starts_with('{')),
             deadline,
             batch: self.batches.current(),
             stream: self.routes.current(),

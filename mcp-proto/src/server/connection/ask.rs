@@ -10,6 +10,7 @@ use crate::model::{InputRequest, InputRequired, Str};
 use crate::rpc::{self, Error, RequestId};
 use crate::server::channel::Channel;
 use crate::server::event::{Answer, Event, Violation};
+use crate::server::features::ClientFeatures;
 use crate::server::inflight::Kind;
 use crate::server::legacy::{Ask, Session};
 use crate::server::pending::{AskKey, Delivery, Pending, RequestKey};
@@ -34,7 +35,7 @@ impl Connection {
         if slot.version.is_modern() {
             return Err(AskError::Modern);
         }
-        if let Some(required) = slot.features.missing(question) {
+        if let Some(required) = slot.features.missing([question]) {
             return Err(AskError::MissingCapability(required));
         }
         self.ask_session(Some(request), question, now, out)
@@ -55,7 +56,7 @@ impl Connection {
         if !session.initialized {
             return Err(AskError::TooEarly);
         }
-        if let Some(required) = session.features.missing(question) {
+        if let Some(required) = session.features.missing([question]) {
             return Err(AskError::MissingCapability(required));
         }
         self.ask_session(None, question, now, out)
@@ -77,7 +78,7 @@ impl Connection {
     ) -> Result<AskKey, AskError> {
         let deadline = self.config.limits.client_request_timeout.map(|t| now + t);
         let (session, routes) = self.session_for_ask()?;
-        if let Some(required) = session.features.missing(question) {
+        if let Some(required) = session.features.missing([question]) {
             return Err(AskError::MissingCapability(required));
         }
         if !session.expresses(question) {
@@ -250,8 +251,8 @@ pub enum AskError {
     TooEarly,
     /// No answer can come: see [`Connection::end_of_input`].
     InputEnded,
-    /// The client did not declare what it would have to: the JSON text of a `ClientCapabilities` object.
-    MissingCapability(&'static str),
+    /// The client did not declare what it would have to: all of this.
+    MissingCapability(ClientFeatures),
     /// [`Limits::max_client_requests`](crate::limits::Limits::max_client_requests) requests are open.
     TooMany,
     /// The revision of the session has no words for it, such as a choice of several before 2025-11-25.

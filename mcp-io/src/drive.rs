@@ -94,7 +94,12 @@ pub trait Timer: Send {
 pub struct Settings {
     /// Who is at the other end, if that is known.
     pub principal: Option<Principal>,
-    /// How long accepted calls may go on after the input has ended. 5 seconds.
+    /// The time from the end of the input to the end of the stream, at most. 5 seconds.
+    ///
+    /// A stream ends as soon as all that was accepted is answered and the peer has taken the answers. Calls
+    /// that take longer are cancelled. A peer that does not read is not waited for any longer either: what
+    /// it has not taken by then is not sent, and an answer that comes at the last moment gets no time of
+    /// its own.
     pub drain: Duration,
     /// Hang up on a peer whose first byte cannot begin a JSON-RPC message. Off.
     ///
@@ -135,7 +140,6 @@ pub async fn drive<R: Runtime, I: Io>(
         room: LEAST_ROOM,
         unseen: settings.json_only,
         closing: None,
-        held_back: false,
         flushed: true,
     };
     if !poll_fn(|cx| stream.poll(cx, shutdown.as_mut())).await? {
@@ -155,8 +159,6 @@ struct Stream<'r, R: Runtime, I> {
     unseen: bool,
     /// The input has ended; by when all has to be over.
     closing: Option<Instant>,
-    /// The session stopped in the middle of what it was given, until output is written.
-    held_back: bool,
     flushed: bool,
 }
 
@@ -207,7 +209,7 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
     /// Writes once, then reads once.
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<(Wrote, bool)> {
         let wrote = self.write(cx)?;
-        if self.held_back && self.session.wants_input() {
+        if matches!(wrote, Wrote::Something) && self.session.holds_back() {
             self.process();
         }
         Ok((wrote, self.read(cx)?))
@@ -275,7 +277,6 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
 
     fn process(&mut self) {
         self.session.process(self.runtime.now(), clock::unix_now());
-        self.held_back = !self.session.wants_input();
         self.spawn_jobs();
     }
 

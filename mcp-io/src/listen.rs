@@ -69,7 +69,8 @@ impl<R: Runtime, L: Accept> Listen<R, L> {
         self
     }
 
-    /// How long accepted calls may go on after the input of their stream has ended. 5 seconds by default.
+    /// The time from the end of the input of a stream to the end of the stream, at most: for accepted calls and for a peer
+    /// that reads slowly. See [`Settings::drain`]. 5 seconds by default.
     #[must_use]
     pub fn drain(mut self, drain: Duration) -> Self {
         self.settings.drain = drain;

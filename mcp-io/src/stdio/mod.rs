@@ -48,7 +48,8 @@ impl<R: Runtime> Stdio<R> {
         self
     }
 
-    /// How long accepted calls may go on after standard input has ended. 5 seconds by default.
+    /// The time from the end of standard input to the end of the stream, at most: for accepted calls and for a peer
+    /// that reads slowly. See [`Settings::drain`]. 5 seconds by default.
     #[must_use]
     pub fn drain(mut self, drain: Duration) -> Self {
         self.settings.drain = drain;

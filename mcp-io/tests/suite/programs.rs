@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -25,6 +26,18 @@ fn program(name: &str) -> Command {
 
 fn start(stdin: impl Into<Stdio>, stdout: impl Into<Stdio>) -> Child {
     program("fixture").stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// How it ended. One that does not is killed, for nothing would tell.
+fn status_of(mut child: Child) -> ExitStatus {
+    for _ in 0..6000 {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap()
 }
 
 fn print(id: u64) -> String {
@@ -182,6 +195,33 @@ fn a_closed_standard_output_ends_the_program_in_order() {
     child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
     assert!(status.success(), "{status} {errors}");
     drop(stdin);
+}
+
+/// Z01: the client closes standard input, keeps standard output open and does not read it.
+#[test]
+fn a_client_that_does_not_read_cannot_keep_the_program() {
+    let mut requests: String = (1..=40).map(|id| call(id, "blob", &json!({ "size": 100_000 }))).collect();
+    requests += &echo(41, &"x".repeat(100_000));
+    let hasty = |stdin: Stdio, stdout: Stdio| {
+        let mut hasty = program("fixture");
+        hasty.arg("hasty").stdin(stdin).stdout(stdout).stderr(Stdio::null()).spawn().unwrap()
+    };
+    // The writers are threads, for a program that reads too little would stop them.
+    let mut child = hasty(Stdio::piped(), Stdio::piped());
+    let (mut input, output) = (child.stdin.take().unwrap(), child.stdout.take());
+    let all = requests.clone();
+    let writer = std::thread::spawn(move || input.write_all(all.as_bytes()));
+    assert!(status_of(child).success());
+    writer.join().unwrap().unwrap();
+    drop(output);
+
+    let ((mut input, theirs), (output, their_output)) =
+        (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+    let child = hasty(OwnedFd::from(theirs).into(), OwnedFd::from(their_output).into());
+    let writer = std::thread::spawn(move || input.write_all(requests.as_bytes()));
+    assert!(status_of(child).success());
+    writer.join().unwrap().unwrap();
+    drop(output);
 }
 
 /// Much more than the pipes hold, both ways at once.

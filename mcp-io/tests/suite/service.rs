@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
+use std::time::Duration;
 
 use mcp_io::{Runtime, Serve, ServeError, Stdio, StdioIo};
 use mcp_proto::service::{NoArguments, Server, ToolError};
@@ -75,10 +76,12 @@ impl Stage {
 }
 
 /// What a program of an adapter does. As `fixture taken` it tries it first while the standard streams are
-/// in other hands.
+/// in other hands; as `fixture hasty` it waits for nobody after the end of the input.
 pub(crate) async fn program<R: Runtime>(runtime: R) -> Result<(), ServeError> {
-    let serve = || server(&Stage::default()).serve(Stdio::new(runtime.clone()));
-    if std::env::args().nth(1).as_deref() == Some("taken") {
+    let how = std::env::args().nth(1).unwrap_or_default();
+    let drain = Duration::from_millis(if how == "hasty" { 50 } else { 5000 });
+    let serve = || server(&Stage::default()).serve(Stdio::new(runtime.clone()).drain(drain));
+    if how == "taken" {
         let _taken = StdioIo::claim(&runtime)?;
         let Err(ServeError::Io(error)) = serve().await else {
             panic!("the standard streams have two owners")
@@ -86,6 +89,10 @@ pub(crate) async fn program<R: Runtime>(runtime: R) -> Result<(), ServeError> {
         assert_eq!(error.kind(), ErrorKind::ResourceBusy);
     }
     serve().await?;
+    if how == "hasty" {
+        // The client may not read, and standard output blocks again.
+        return Ok(());
+    }
     // The client may be gone.
     let _ = writeln!(std::io::stdout(), "served");
     Ok(())

@@ -116,6 +116,56 @@ fn a_peer_that_does_not_read_cannot_hold_the_end_up() {
     });
 }
 
+/// Far more output than the high-water mark, from requests that one read takes.
+fn burst() -> String {
+    (1..=40).map(|id| call(id, "blob", &json!({ "size": 100_000 }))).collect()
+}
+
+fn all_of(burst: &[(u64, String)]) -> bool {
+    burst.iter().map(|(id, _)| *id).eq(1..=40) && burst.iter().all(|(_, text)| text.len() == 100_000)
+}
+
+/// What waits for the peer to read goes on once it does, though nothing more comes from it.
+#[test]
+fn a_burst_is_answered_whole_though_nothing_follows() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let _served = rt::spawn(server(&Stage::default()).serve(transport));
+        client.send(burst()).await;
+        let mut answers = Vec::new();
+        while answers.len() < 40 {
+            let answer = client.receive().await.unwrap();
+            answers.push((answer["id"].as_u64().unwrap(), text(&answer)));
+        }
+        assert!(all_of(&answers));
+    });
+}
+
+/// The end of the input loses nothing of a burst, its last line has no end.
+#[test]
+fn a_burst_is_answered_whole_though_the_input_ends() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let served = rt::spawn(server(&Stage::default()).serve(transport));
+        client.send(burst().trim_end()).await;
+        client.finish().await;
+        assert!(all_of(&client.rest().await));
+        served.await.unwrap();
+    });
+}
+
+/// Z01: the end of the input is seen though nobody reads the answers and more requests stand before it.
+#[test]
+fn the_end_of_input_is_seen_behind_what_must_wait() {
+    rt::run(async {
+        let (transport, mut client) = streams();
+        let served = rt::spawn(server(&Stage::default()).serve(transport.drain(Duration::from_millis(50))));
+        client.send(burst() + &echo(41, &"x".repeat(200_000))).await;
+        client.finish().await;
+        served.await.unwrap();
+    });
+}
+
 /// A stream whose peer reads no more, but may write.
 struct Deaf(MemoryStream, io::ErrorKind);
 

@@ -23,12 +23,21 @@ use crate::codec::{Frame, LineBuffer, OutBuf};
 use crate::server::{Change, Connection, Principal};
 use crate::time::{Instant, UnixTime};
 
+/// Bytes that are read ahead while the output is at its high-water mark. More than the pipe or the socket
+/// pair of a child holds, so that the end of the input behind them is seen.
+const READ_AHEAD: usize = 256 << 10;
+
 /// The service's end of one byte stream.
 pub struct Session {
     shared: Arc<Shared>,
     lines: LineBuffer,
     writing: OutBuf,
     jobs: Vec<Job>,
+    /// Messages wait in `lines` until output is written.
+    held_back: bool,
+    /// No more bytes will come.
+    ending: bool,
+    /// No more messages will come: all of the bytes are handled, too.
     input_ended: bool,
     drain_deadline: Option<Instant>,
 }
@@ -65,8 +74,7 @@ impl Shared {
     pub(crate) async fn writable(&self) {
         poll_fn(|cx| {
             let mut state = self.lock();
-            let most = self.service.config().limits.output_high_water;
-            if state.aborted || state.out.len() + state.unwritten < most {
+            if state.aborted || state.out.len() + state.unwritten < self.high_water() {
                 return Poll::Ready(());
             }
             if !state.writers.iter().any(|w| w.will_wake(cx.waker())) {
@@ -75,6 +83,11 @@ impl Shared {
             Poll::Pending
         })
         .await;
+    }
+
+    /// At least one byte, or nothing would ever be handled.
+    fn high_water(&self) -> usize {
+        self.service.config().limits.output_high_water.max(1)
     }
 
     /// Marks a change and wakes the stream if someone on it wants to know.
@@ -126,19 +139,32 @@ impl Session {
             shared,
             writing: OutBuf::default(),
             jobs: Vec::new(),
+            held_back: false,
+            ending: false,
             input_ended: false,
             drain_deadline: None,
         }
     }
 
-    /// Whether to read on. `false` while the peer does not read what it is sent: stop reading then, so
-    /// that it is slowed down instead of buffered for.
+    /// Whether to read on. `false` while the peer does not read what it is sent and has sent more than a
+    /// little meanwhile: stop reading then, so that it is slowed down instead of buffered for. The little
+    /// is 256 KiB, which are kept but not handled: behind them the end of the input may be.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        let state = self.shared.lock();
-        !self.input_ended
-            && !state.aborted
-            && state.out.len() + self.writing.len() < self.shared.service.config().limits.output_high_water
+        !self.ending
+            && !self.shared.lock().aborted
+            && (self.is_below_mark() || self.lines.buffered() < READ_AHEAD)
+    }
+
+    /// Whether messages that were read wait until output is written. Call [`process`](Self::process)
+    /// again after each [`advance`](Self::advance) then.
+    #[must_use]
+    pub fn holds_back(&self) -> bool {
+        self.held_back
+    }
+
+    fn is_below_mark(&self) -> bool {
+        self.shared.lock().out.len() + self.writing.len() < self.shared.high_water()
     }
 
     /// Room for at least `want` bytes to be read into; tell how many came with [`commit`](Self::commit).
@@ -152,47 +178,28 @@ impl Session {
     }
 
     /// Handles what was read. Handlers are polled once in place; those that do not finish come out of
-    /// [`next_job`](Self::next_job). Returns early when the output reaches the high-water mark: call it
-    /// again when some was written.
+    /// [`next_job`](Self::next_job). Returns early when the output reaches the high-water mark, and
+    /// [holds back](Self::holds_back) what is left: call it again when some was written.
     pub fn process(&mut self, now: Instant, unix: UnixTime) {
         self.tick(now, unix);
-        let most = self.shared.service.config().limits.output_high_water;
-        loop {
-            if self.input_ended || self.shared.lock().out.len() + self.writing.len() >= most {
+        while !self.input_ended {
+            self.held_back = !self.is_below_mark();
+            if self.held_back {
                 return;
             }
-            match self.lines.next_frame() {
+            let frame = if self.ending { self.lines.finish() } else { self.lines.next_frame() };
+            match frame {
                 Some(Frame::Line(frame)) => super::dispatch::frame(&self.shared, frame, now, &mut self.jobs),
                 Some(_) => super::dispatch::too_long(&self.shared),
+                None if self.ending => self.finish_input(),
                 None => return,
             }
         }
     }
 
-    /// The next call that needs more than one poll: spawn it. It ends by itself, also when the client
-    /// cancels or the stream goes away.
-    pub fn next_job(&mut self) -> Option<Job> {
-        self.jobs.pop()
-    }
-
-    /// No more bytes will come. Accepted calls go on, for at most `drain`; subscriptions end with their
-    /// result; questions to the client are given up, for no answer can come.
-    pub fn end_of_input(&mut self, now: Instant, unix: UnixTime, drain: Duration) {
-        if self.input_ended {
-            return;
-        }
-        self.process(now, unix);
-        // What did not fit under the high-water mark is handled all the same: nothing follows it.
-        while let Some(frame) = self.lines.next_frame() {
-            if let Frame::Line(frame) = frame {
-                super::dispatch::frame(&self.shared, frame, now, &mut self.jobs);
-            }
-        }
-        if let Some(Frame::Line(frame)) = self.lines.finish() {
-            super::dispatch::frame(&self.shared, frame, now, &mut self.jobs);
-        }
+    /// All that came is handled, and nothing follows.
+    fn finish_input(&mut self) {
         self.input_ended = true;
-        self.drain_deadline = Some(now + drain);
         let mut state = self.shared.lock();
         let State { connection, out, calls, .. } = &mut *state;
         connection.end_of_input(out);
@@ -201,6 +208,27 @@ impl Session {
         unanswerable.into_iter().for_each(|(call, key)| {
             call.deliver(&key, Err(super::ask::connection_closed()));
         });
+    }
+
+    /// The next call that needs more than one poll: spawn it. It ends by itself, also when the client
+    /// cancels or the stream goes away.
+    pub fn next_job(&mut self) -> Option<Job> {
+        self.jobs.pop()
+    }
+
+    /// No more bytes will come. What came is handled, also a last line without its end. Accepted calls go
+    /// on; subscriptions end with their result; questions to the client are given up, for no answer can
+    /// come.
+    ///
+    /// All of it may take `drain`, the writing included. Then the session aborts: what still runs is
+    /// cancelled, and what is not written is not sent.
+    pub fn end_of_input(&mut self, now: Instant, unix: UnixTime, drain: Duration) {
+        if self.ending {
+            return;
+        }
+        self.ending = true;
+        self.drain_deadline = Some(now + drain);
+        self.process(now, unix);
     }
 
     /// The stream is broken, or the server must stop now: everything that runs is cancelled, nothing more
@@ -241,9 +269,7 @@ impl Session {
         self.writing.advance(written);
         let mut state = self.shared.lock();
         state.unwritten = self.writing.len();
-        if !state.writers.is_empty()
-            && state.out.len() + state.unwritten < self.shared.service.config().limits.output_high_water
-        {
+        if !state.writers.is_empty() && state.out.len() + state.unwritten < self.shared.high_water() {
             state.writers.drain(..).for_each(Waker::wake);
         }
     }

@@ -348,3 +348,47 @@ fn what_cannot_be_built_says_so() {
         assert!(!wrong.build().unwrap_err().to_string().is_empty());
     }
 }
+
+/// A burst costs no more memory than the high-water mark and one answer, also when the input ends with it,
+/// and nothing of it is lost.
+#[test]
+fn a_burst_waits_for_its_answers_to_be_written() {
+    const COUNT: usize = 50;
+    let mut limits = mcp_proto::limits::Limits::default();
+    let now = mcp_proto::time::Instant::ZERO;
+    let unix = mcp_proto::time::UnixTime::from_millis(crate::harness::EPOCH);
+    for (high_water, ends) in [(0, false), (5000, false), (5000, true)] {
+        limits.output_high_water = high_water;
+        let blob = |_, _: NoArguments| async move { Ok("x".repeat(1000)) };
+        let service = Server::new("demo", "1").limits(limits.clone()).tool("blob", blob).build().unwrap();
+        let mut session = mcp_proto::service::Session::new(&service);
+        let lines: Vec<_> = (0..COUNT as u64)
+            .map(|id| request(id, "tools/call", call("blob", json!({})), json!({})).to_string())
+            .collect();
+        let end = if ends { "" } else { "\n" };
+        let bytes = lines.join("\n") + end;
+        session.spare(bytes.len()).copy_from_slice(bytes.as_bytes());
+        session.commit(bytes.len());
+        session.process(now, unix);
+        if ends {
+            session.end_of_input(now, unix, std::time::Duration::from_secs(5));
+            assert!(!session.wants_input());
+        }
+        let (mut ids, mut rounds) = (Vec::new(), 0);
+        while !session.output().is_empty() {
+            assert!(session.output().len() < high_water + 2000, "{}", session.output().len());
+            assert!(!session.is_done());
+            for line in session.output().split_inclusive(|byte| *byte == b'\n') {
+                ids.push(serde_json::from_slice::<Value>(line).unwrap()["id"].as_u64().unwrap());
+            }
+            session.advance(usize::MAX);
+            assert!(session.holds_back() || ids.len() == COUNT, "{ids:?}");
+            session.process(now, unix);
+            rounds += 1;
+        }
+        assert!(ids.into_iter().eq(0..COUNT as u64));
+        assert!(rounds > 5);
+        assert!(!session.holds_back());
+        assert_eq!(session.is_done(), ends);
+    }
+}

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use crate::model::Str;
-use crate::server::Principal;
+use crate::server::{Principal, Scopes};
 
 /// Who may see an item: list it, use it, complete its arguments, subscribe to it.
 ///
@@ -73,6 +73,9 @@ pub struct Terms {
     pub disabled: bool,
     /// Its handler completes arguments; one is enough for the capability `completions`.
     pub completes: bool,
+    /// What a token must allow for the item to be used. It is seen without: the registry itself never looks
+    /// at this.
+    pub scopes: Scopes,
 }
 
 impl Terms {
@@ -100,6 +103,13 @@ impl Terms {
     #[must_use]
     pub fn completes(mut self) -> Self {
         self.completes = true;
+        self
+    }
+
+    /// Sets what a token must allow for the item to be used.
+    #[must_use]
+    pub fn scopes(mut self, scopes: Scopes) -> Self {
+        self.scopes = scopes;
         self
     }
 }

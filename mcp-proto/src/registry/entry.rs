@@ -13,7 +13,7 @@ use super::{Access, Terms};
 use crate::model::view::{self, WriteError};
 use crate::model::{HeaderArgument, Prompt, ProtocolVersion, Resource, ResourceTemplate, Tool, ToolName};
 use crate::rpc::Error;
-use crate::server::{Change, Principal};
+use crate::server::{Change, Principal, Scopes};
 
 /// What kinds of items there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,6 +82,7 @@ pub struct Entry<D: Definition, H> {
     handler: H,
     access: Access,
     completes: bool,
+    scopes: Scopes,
     enabled: AtomicBool,
 }
 
@@ -96,9 +97,10 @@ pub type PromptEntry<H> = Entry<Prompt, H>;
 
 impl<D: Definition, H> Entry<D, H> {
     pub(crate) fn new(definition: D, handler: H, terms: Terms) -> Result<Self, Problem> {
-        let Terms { access, disabled, completes } = terms;
+        let Terms { access, disabled, completes, scopes } = terms;
         let parsed = definition.parse()?;
-        Ok(Self { definition, parsed, handler, access, completes, enabled: AtomicBool::new(!disabled) })
+        let enabled = AtomicBool::new(!disabled);
+        Ok(Self { definition, parsed, handler, access, completes, scopes, enabled })
     }
 
     /// The item as it was registered.
@@ -123,6 +125,12 @@ impl<D: Definition, H> Entry<D, H> {
     #[must_use]
     pub const fn completes(&self) -> bool {
         self.completes
+    }
+
+    /// What a token must allow for it to be used.
+    #[must_use]
+    pub const fn scopes(&self) -> &Scopes {
+        &self.scopes
     }
 
     /// Whether it is switched on.

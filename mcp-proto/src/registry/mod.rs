@@ -47,7 +47,7 @@ use uri_template::Captures;
 use crate::model::method::CompletionReference;
 use crate::model::{Prompt, ProtocolVersion, Resource, ResourceTemplate, ServerCapabilities, Tool};
 use crate::rpc::Error;
-use crate::server::Principal;
+use crate::server::{Principal, Scopes};
 
 /// What a server offers. Frozen, but for the [switches](Self::set_enabled); share it.
 ///
@@ -82,6 +82,15 @@ impl<'a, H> ResourceMatch<'a, H> {
         }
     }
 
+    /// What a token must allow for it to be read.
+    #[must_use]
+    pub const fn scopes(&self) -> &'a Scopes {
+        match self {
+            Self::Resource(entry) => entry.scopes(),
+            Self::Template(entry, _) => entry.scopes(),
+        }
+    }
+
     /// The values of the template's variables.
     #[must_use]
     pub const fn captures(&self) -> Option<&Captures<'a>> {
@@ -104,6 +113,16 @@ pub enum Completable<'a, H> {
 }
 
 impl<'a, H> Completable<'a, H> {
+    /// What a token must allow for it to be used, and so for its arguments to be completed.
+    #[must_use]
+    pub const fn scopes(&self) -> &'a Scopes {
+        match self {
+            Self::Prompt(entry) => entry.scopes(),
+            Self::Template(entry) => entry.scopes(),
+            Self::Resource(entry) => entry.scopes(),
+        }
+    }
+
     /// What answers for it, if that was said to [complete](Terms::completes) arguments; otherwise there are
     /// no suggestions.
     #[must_use]

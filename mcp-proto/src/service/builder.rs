@@ -19,6 +19,7 @@ use super::handler::{
     self, Completer, CompletionRequest, Custom, CustomRequest, FromVariables, IntoContents, IntoPrompt,
     IntoToolResult, PromptCall, ResourceRead, ToolCall,
 };
+use super::scope::{Implies, Scoped};
 use super::{Inner, PromptEntry, ResourceEntry, Service, ToolEntry, schema};
 use crate::limits::Limits;
 use crate::model::LoggingLevel;
@@ -57,6 +58,7 @@ pub struct Server {
     extensions: Vec<(Str, Json)>,
     experimental: Vec<(Str, Json)>,
     on_notification: Option<NotificationHandler>,
+    implies: Option<Implies>,
 }
 
 /// What a handler of notifications gets: the method and the params.
@@ -90,6 +92,13 @@ pub enum BuildError {
         /// The argument.
         argument: Str,
     },
+    /// A scope that an item needs is none, or is `offline_access`, which no resource may ask for.
+    Scope {
+        /// The tool, resource or prompt.
+        item: Str,
+        /// The scope.
+        scope: Str,
+    },
     /// A custom method has a name of the specification, or stands twice.
     Method(Str),
     /// A schema cannot be used for validation.
@@ -113,6 +122,9 @@ impl fmt::Display for BuildError {
             ),
             Self::Completion { item, argument } => {
                 write!(f, "completion for {argument:?} of {item:?}: there is no such argument")
+            }
+            Self::Scope { item, scope } => {
+                write!(f, "{item:?} needs {scope:?}: that is no scope of a resource")
             }
             Self::Method(name) => write!(f, "custom method {name:?}: the name is taken"),
             Self::Schema { tool, why } => write!(f, "tool {tool:?}: {why}"),
@@ -147,6 +159,24 @@ macro_rules! access_setters {
             self
         }
 
+        /// What the caller's token must allow for the item to be used: all of these scopes. Without them the
+        /// call is refused before any work is done, and over HTTP the client is told which it needs, so that
+        /// it can ask its user. The item is listed all the same, for nobody asks for what cannot be seen.
+        ///
+        /// Callers that no token speaks for, as on stdio, are not asked for scopes.
+        /// [spec: basic/authorization#scope-challenge-handling]
+        pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<Str>>) -> Self {
+            self.scoped.scopes.extend(scopes.into_iter().map(Into::into));
+            self
+        }
+
+        /// For a caller whose token lacks one of the [scopes](Self::scopes) the item does not exist: it is
+        /// not listed, and using it gives the error of an unknown name instead of a challenge.
+        pub fn hide_without_scope(mut self) -> Self {
+            self.scoped.hide = true;
+            self
+        }
+
         /// Nobody sees the item until it is shown with [`Service::show`].
         pub fn hidden(mut self) -> Self {
             self.terms.disabled = true;
@@ -161,6 +191,7 @@ pub struct ToolDef {
     pub(crate) tool: Tool,
     call: ToolCall,
     terms: Terms,
+    scoped: Scoped,
     validated: bool,
     decides: bool,
 }
@@ -178,7 +209,14 @@ where
     let mut tool = Tool::new(name, schema::arguments::<P>());
     tool.description = schema::description::<P>().map(Str::Owned);
     tool.output_schema = R::output_schema();
-    ToolDef { tool, call: handler::tool_call(handler), terms: Terms::new(), validated: false, decides: false }
+    ToolDef {
+        tool,
+        call: handler::tool_call(handler),
+        terms: Terms::new(),
+        scoped: Scoped::default(),
+        validated: false,
+        decides: false,
+    }
 }
 
 /// A tool with a schema written by hand. The handler gets the arguments as JSON. With the feature
@@ -195,6 +233,7 @@ where
         tool,
         call: handler::raw_tool_call(handler),
         terms: Terms::new(),
+        scoped: Scoped::default(),
         validated: true,
         decides: false,
     }
@@ -278,6 +317,7 @@ pub struct ResourceDef {
     takes: Option<usize>,
     completers: Vec<(Str, Completer)>,
     terms: Terms,
+    scoped: Scoped,
 }
 
 /// A resource, or a template if `uri` has `{variables}`. The name is the URI unless one is set.
@@ -298,6 +338,7 @@ where
         takes: V::COUNT,
         completers: Vec::new(),
         terms: Terms::new(),
+        scoped: Scoped::default(),
     }
 }
 
@@ -371,6 +412,7 @@ pub struct PromptDef {
     call: PromptCall,
     completers: Vec<(Str, Completer)>,
     terms: Terms,
+    scoped: Scoped,
 }
 
 /// A prompt whose arguments are the fields of `P`, all of them strings.
@@ -388,7 +430,13 @@ where
     if !arguments.is_empty() {
         prompt.arguments = Some(arguments);
     }
-    PromptDef { prompt, call: handler::prompt_call(handler), completers: Vec::new(), terms: Terms::new() }
+    PromptDef {
+        prompt,
+        call: handler::prompt_call(handler),
+        completers: Vec::new(),
+        terms: Terms::new(),
+        scoped: Scoped::default(),
+    }
 }
 
 impl PromptDef {
@@ -460,6 +508,7 @@ impl Server {
             extensions: Vec::new(),
             experimental: Vec::new(),
             on_notification: None,
+            implies: None,
         }
     }
 
@@ -522,6 +571,14 @@ impl Server {
     /// `notifications/roots/list_changed`.
     pub fn on_notification(mut self, hear: impl Fn(&str, &[(String, Json)]) + Send + Sync + 'static) -> Self {
         self.on_notification = Some(Arc::new(hear));
+        self
+    }
+
+    /// Says which scopes stand for narrower ones: `implies(granted, needed)` is asked of two scopes that
+    /// differ. Without it every scope stands for itself alone.
+    /// [spec: basic/authorization#step-up-authorization-flow]
+    pub fn scope_hierarchy(mut self, implies: impl Fn(&str, &str) -> bool + Send + Sync + 'static) -> Self {
+        self.implies = Some(Arc::new(implies));
         self
     }
 
@@ -643,12 +700,14 @@ impl Server {
                 def.call = super::validate::wrap(&def.tool, def.call)
                     .map_err(|why| BuildError::Schema { tool: def.tool.name.clone(), why })?;
             }
-            registry = registry.tool_with(def.tool, tools.len(), def.terms);
+            let terms = def.scoped.apply(def.terms, &def.tool.name, self.implies.as_ref())?;
+            registry = registry.tool_with(def.tool, tools.len(), terms);
             tools.push(ToolEntry { call: def.call, task, decides: def.decides });
         }
         for def in self.resources {
             let name = def.uri.clone();
             let read = (def.read)(def.resource.mime_type.clone());
+            let terms = def.scoped.apply(def.terms, &name, self.implies.as_ref())?;
             let mut variables = Vec::new();
             if def.is_template {
                 // A template that does not parse is the registry's to report.
@@ -656,9 +715,9 @@ impl Server {
                     variables.extend(template.variables().map(String::from));
                 }
                 let template = template_of(def.uri, def.resource);
-                registry = registry.template_with(template, resources.len(), def.terms);
+                registry = registry.template_with(template, resources.len(), terms);
             } else {
-                registry = registry.resource_with(def.resource, resources.len(), def.terms);
+                registry = registry.resource_with(def.resource, resources.len(), terms);
             }
             for (argument, completer) in def.completers {
                 if !variables.iter().any(|v| *v == argument) {
@@ -677,7 +736,8 @@ impl Server {
                 }
                 completers.insert((name.clone(), argument), completer);
             }
-            registry = registry.prompt_with(def.prompt, prompts.len(), def.terms);
+            let terms = def.scoped.apply(def.terms, &name, self.implies.as_ref())?;
+            registry = registry.prompt_with(def.prompt, prompts.len(), terms);
             prompts.push(PromptEntry { call: def.call });
         }
         let mut custom = BTreeMap::new();
@@ -729,6 +789,7 @@ impl Server {
             self.state_ttl,
             (self.task_ttl, self.task_poll),
             self.on_notification,
+            self.implies,
         )?)
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Call {
     pub(crate) key: RequestKey,
     pub(crate) version: ProtocolVersion,
     pub(crate) features: ClientFeatures,
+    /// Who is calling, with what the token of this very request allows.
+    pub(crate) principal: Option<Principal>,
     /// The members of `_meta` that are not the machine's own business.
     pub(crate) meta: Meta,
     cancelled: AtomicBool,
@@ -70,6 +72,7 @@ impl Call {
         key: RequestKey,
         version: ProtocolVersion,
         features: ClientFeatures,
+        principal: Option<Principal>,
         meta: Meta,
         asks: Asks,
     ) -> Arc<Self> {
@@ -78,6 +81,7 @@ impl Call {
             key,
             version,
             features,
+            principal,
             meta,
             cancelled: AtomicBool::new(false),
             inner: Mutex::new(Inner { asks, ..Inner::default() }),
@@ -124,7 +128,7 @@ impl Ctx {
     /// Who is calling, if it was authenticated.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
-        self.call.shared.principal.as_ref()
+        self.call.principal.as_ref()
     }
 
     /// Who the client says it is.

@@ -17,7 +17,9 @@ use crate::model::method::{
 use crate::model::{EmptyResult, Json, Meta, ProtocolVersion, Str, SubscriptionFilter, meta};
 use crate::registry::ResourceMatch;
 use crate::rpc::{Error, Params};
-use crate::server::{Call as Typed, Channel, ClientFeatures, Event, Incoming, Pending, RequestKey, Untyped};
+use crate::server::{
+    Call as Typed, Channel, ClientFeatures, Event, Incoming, Pending, Principal, RequestKey, Untyped,
+};
 use crate::state::digest_arguments;
 use crate::time::Instant;
 
@@ -105,9 +107,10 @@ fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
         }
     };
     let service = &shared.service;
-    let principal = shared.principal.as_ref();
+    let caller = shared.lock().caller.clone();
+    let principal = caller.as_ref();
     let registry = service.registry();
-    let mut start = Start { shared, params: &params, features, jobs };
+    let mut start = Start { shared, params: &params, features, principal, jobs };
     match typed {
         Typed::CallTool(pending, params) => start.tool(&pending, &params, version),
         Typed::GetPrompt(pending, params) => start.prompt(&pending, params, version),
@@ -134,7 +137,9 @@ fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
             })
         }),
         Typed::Subscribe(pending, params) => {
-            let known = registry.resource(version, principal, &params.uri).map(drop);
+            let known = registry
+                .resource(version, principal, &params.uri)
+                .and_then(|found| service.enforce(found.scopes(), principal));
             respond(shared, |state| match known {
                 Ok(()) => state.connection.respond(pending, &EmptyResult::new(), &mut state.out),
                 Err(error) => state.connection.fail(pending, &error, &mut state.out),
@@ -144,7 +149,7 @@ fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
             respond(shared, |state| state.connection.respond(pending, &EmptyResult::new(), &mut state.out));
         }
         Typed::Listen(pending, params) => {
-            let honored = service.honored(shared, &params.notifications, version, features);
+            let honored = service.honored(shared, principal, &params.notifications, version, features);
             respond(shared, |state| match honored {
                 Ok(honored) => state.connection.acknowledge(pending, &honored, &mut state.out),
                 Err(error) => state.connection.fail(pending, &error, &mut state.out),
@@ -178,6 +183,7 @@ struct Start<'a, 'b> {
     shared: &'a Arc<Shared>,
     params: &'a Params<'b>,
     features: ClientFeatures,
+    principal: Option<&'a Principal>,
     jobs: &'a mut Vec<Job>,
 }
 
@@ -191,8 +197,12 @@ impl Start<'_, '_> {
         let shared = self.shared;
         let service = &shared.service;
         let key = pending.key();
-        let tool = match service.registry().tool(version, shared.principal.as_ref(), &params.name) {
-            Ok(tool) => service.tool(*tool.handler()),
+        let found = service
+            .registry()
+            .tool(version, self.principal, &params.name)
+            .and_then(|tool| service.enforce(tool.scopes(), self.principal).map(|()| *tool.handler()));
+        let tool = match found {
+            Ok(tool) => service.tool(tool),
             Err(error) => return fail(shared, key, &error),
         };
         let ttl = match params.task.map(|task| super::tasks::ttl_of(task.get())).transpose() {
@@ -230,7 +240,8 @@ impl Start<'_, '_> {
         let key = pending.key();
         let found = service
             .registry()
-            .prompt(version, shared.principal.as_ref(), &params.name)
+            .prompt(version, self.principal, &params.name)
+            .and_then(|prompt| service.enforce(prompt.scopes(), self.principal).map(|()| prompt))
             .and_then(|prompt| prompt.check_arguments(&params.arguments).map(|()| *prompt.handler()));
         let prompt = match found {
             Ok(prompt) => service.prompt(prompt),
@@ -259,7 +270,11 @@ impl Start<'_, '_> {
         if params.uri.len() > service.config().limits.max_uri {
             return fail(shared, key, &Error::invalid_params("Invalid params at /params/uri: too long"));
         }
-        let found = match service.registry().resource(version, shared.principal.as_ref(), &params.uri) {
+        let found = service
+            .registry()
+            .resource(version, self.principal, &params.uri)
+            .and_then(|found| service.enforce(found.scopes(), self.principal).map(|()| found));
+        let found = match found {
             Ok(found) => found,
             Err(error) => return fail(shared, key, &error),
         };
@@ -292,7 +307,7 @@ impl Start<'_, '_> {
         let shared = self.shared;
         let service = &shared.service;
         let key = pending.key();
-        let completer = match service.completer(&params, version, shared.principal.as_ref()) {
+        let completer = match service.completer(&params, version, self.principal) {
             Ok(completer) => completer,
             Err(error) => return fail(shared, key, &error),
         };
@@ -360,7 +375,17 @@ impl Start<'_, '_> {
             }
         }
         let meta = kept_meta(self.params);
-        Some(Ctx { call: Call::new(Arc::clone(shared), key, version, self.features, meta, asks) })
+        Some(Ctx {
+            call: Call::new(
+                Arc::clone(shared),
+                key,
+                version,
+                self.features,
+                self.principal.cloned(),
+                meta,
+                asks,
+            ),
+        })
     }
 
     fn run(
@@ -409,6 +434,7 @@ impl super::Service {
     fn honored(
         &self,
         shared: &Shared,
+        principal: Option<&Principal>,
         asked: &SubscriptionFilter,
         version: ProtocolVersion,
         features: ClientFeatures,
@@ -423,7 +449,7 @@ impl super::Service {
             honored.resource_subscriptions = asked
                 .resource_subscriptions
                 .iter()
-                .filter(|uri| self.registry().offers_resource(shared.principal.as_ref(), uri))
+                .filter(|uri| self.may_read(uri, version, principal))
                 .cloned()
                 .collect();
         }

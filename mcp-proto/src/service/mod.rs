@@ -17,6 +17,7 @@
 //! ```
 
 mod ask;
+pub mod auth;
 mod builder;
 mod call;
 mod calls;
@@ -25,6 +26,7 @@ mod error;
 mod handler;
 mod job;
 mod schema;
+mod scope;
 mod session;
 mod tasks;
 mod validate;
@@ -37,6 +39,7 @@ use core::time::Duration;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub use ask::{Ask, AskError};
+pub use auth::{Audience, Authorizer, Denial, Denied, TokenError, TokenVerifier, Verified};
 pub use builder::{
     BuildError, Item, PromptDef, ResourceDef, Server, ToolDef, prompt, raw_tool, resource, tool,
 };
@@ -48,10 +51,11 @@ pub use handler::{
 };
 pub use job::Job;
 pub use schema::Elicit;
+pub use scope::InsufficientScope;
 pub use session::Session;
 
 pub use crate::registry::Kind;
-pub use crate::server::{Principal, Progress};
+pub use crate::server::{InvalidScope, Principal, Progress, Scopes};
 
 use crate::model::method::{CompleteParams, CompletionReference, ServerMethod};
 use crate::model::{ProtocolVersion, Str, TaskSupport};
@@ -83,6 +87,7 @@ pub(crate) struct Inner {
     tasks: Mutex<tasks::Tasks>,
     clock: OnceLock<Clock>,
     on_notification: Option<builder::NotificationHandler>,
+    implies: Option<scope::Implies>,
     sessions: Mutex<Vec<Weak<Shared>>>,
 }
 
@@ -117,6 +122,7 @@ impl Inner {
         state_ttl: Duration,
         (task_ttl, task_poll): (Option<Duration>, Duration),
         on_notification: Option<builder::NotificationHandler>,
+        implies: Option<scope::Implies>,
     ) -> Result<Self, BuildError> {
         let mut random = OsRandom::new().map_err(|_| BuildError::NoRandomness)?;
         let keys = keys.unwrap_or_else(|| KeyRing::random(&mut random));
@@ -135,6 +141,7 @@ impl Inner {
             random: Mutex::new(random),
             clock: OnceLock::new(),
             on_notification,
+            implies,
             sessions: Mutex::new(Vec::new()),
         })
     }
@@ -247,7 +254,9 @@ impl Service {
         version: ProtocolVersion,
         principal: Option<&Principal>,
     ) -> Result<Completer, Error> {
-        let known = match self.0.registry.completion(version, principal, &params.reference)? {
+        let found = self.0.registry.completion(version, principal, &params.reference)?;
+        self.enforce(found.scopes(), principal)?;
+        let known = match found {
             Completable::Prompt(prompt) => {
                 prompt.definition().arguments.iter().flatten().any(|a| a.name == params.argument)
             }

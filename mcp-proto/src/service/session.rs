@@ -45,12 +45,15 @@ pub struct Session {
 /// What the stream and the handlers of its calls share.
 pub(crate) struct Shared {
     pub(crate) service: Service,
+    /// Whom the stream belongs to: that never changes.
     pub(crate) principal: Option<Principal>,
     state: Mutex<State>,
 }
 
 pub(crate) struct State {
     pub(crate) connection: Connection,
+    /// The same caller with what the newest token allows.
+    pub(crate) caller: Option<Principal>,
     /// Bytes that are due, not yet taken by the adapter.
     pub(crate) out: Vec<u8>,
     /// Bytes taken by the adapter but not yet written.
@@ -120,8 +123,9 @@ impl Session {
         let config = service.config();
         let shared = Arc::new(Shared {
             service: service.clone(),
-            principal,
+            principal: principal.clone(),
             state: Mutex::new(State {
+                caller: principal,
                 connection: Connection::new(Arc::clone(config)),
                 out: Vec::new(),
                 unwritten: 0,
@@ -144,6 +148,20 @@ impl Session {
             input_ended: false,
             drain_deadline: None,
         }
+    }
+
+    /// For the messages from now on the caller has other roles and scopes: a stream that outlives a request
+    /// gets a new token with each. Calls that run keep what they began with.
+    ///
+    /// Returns whether that was done. It is not if this is another caller, or if the stream had none: then
+    /// the message must not be handed in.
+    #[must_use = "a message of another caller must not be handed in"]
+    pub fn renew_principal(&mut self, principal: &Principal) -> bool {
+        let same = self.shared.principal.as_ref() == Some(principal);
+        if same {
+            self.shared.lock().caller = Some(principal.clone());
+        }
+        same
     }
 
     /// Whether to read on. `false` while the peer does not read what it is sent and has sent more than a

@@ -25,6 +25,8 @@ mod dispatch;
 mod error;
 mod handler;
 mod job;
+#[cfg(feature = "jwt")]
+pub mod jwt;
 mod schema;
 mod scope;
 mod session;

@@ -5,4 +5,6 @@ mod asks;
 mod auth;
 mod basics;
 mod harness;
+#[cfg(feature = "jwt")]
+mod jwt;
 mod tasks;

@@ -44,6 +44,10 @@ pub struct Limits {
     pub max_task_ttl: Option<Duration>,
     /// Most questions that one task may ask in its life. 256.
     pub max_task_inputs: usize,
+    /// Most legacy sessions over HTTP at a time; those that are idle longest make room for new ones. 10,000.
+    pub max_sessions: usize,
+    /// How long a legacy session over HTTP may go unused before it ends; `None` = no bound. 30 minutes.
+    pub session_idle: Option<Duration>,
     /// Output that may wait before the driver should stop reading. 1 MiB.
     pub output_high_water: usize,
     /// Most bytes that a legacy HTTP session keeps so that a client can resume an event stream, a fixed
@@ -75,6 +79,8 @@ impl Default for Limits {
             max_tasks_per_owner: 256,
             max_task_ttl: Some(Duration::from_secs(24 * 60 * 60)),
             max_task_inputs: 256,
+            max_sessions: 10_000,
+            session_idle: Some(Duration::from_secs(30 * 60)),
             output_high_water: 1 << 20,
             event_log_bytes: 256 << 10,
             event_log_events: 1024,

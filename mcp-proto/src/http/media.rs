@@ -1,10 +1,14 @@
 //! Media types: what a request's body is, and what its answer may be.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::head::{Head, Repeated};
+use super::reply::events_head;
+use super::response::Response;
 use super::value::trim;
+use crate::codec::Wrap;
 
 /// What a client takes as an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +18,21 @@ pub struct Accepts {
     pub json: bool,
     /// `text/event-stream`
     pub sse: bool,
+}
+
+impl Accepts {
+    /// A JSON response as the client takes it: if it takes events only, as the one event of a stream.
+    #[must_use]
+    pub fn wrap(self, mut response: Response) -> Response {
+        if self.json || !self.sse || response.body.is_empty() {
+            return response;
+        }
+        let mut head = events_head(response.head.status);
+        head.headers.extend(response.head.headers.into_iter().filter(|(name, _)| *name != "content-type"));
+        let mut body = Vec::with_capacity(response.body.len() + 16);
+        Wrap::Sse.write(&mut body, |out| out.append(&mut response.body));
+        Response { head, body }
+    }
 }
 
 /// Reads `Accept`: ranges with wildcards, weights, any letter case, in one header line or many.

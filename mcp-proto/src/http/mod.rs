@@ -1,6 +1,7 @@
 //! Streamable HTTP, without sockets: a request's head and body in, a response's head and body out.
 //!
-//! What is here looks at heads alone and keeps no state:
+//! [`Endpoint`] says what becomes of a request; an [`Exchange`] is one POST of 2026-07-28 and its response.
+//! The rest looks at heads alone and keeps no state:
 //!
 //! | Question | Answer |
 //! |---|---|
@@ -14,21 +15,28 @@
 
 pub mod auth;
 pub mod bearer;
+pub mod endpoint;
 pub mod era;
+pub(crate) mod exchange;
 pub mod head;
 pub mod media;
 pub mod mirror;
 pub mod origin;
 #[cfg(feature = "http")]
 mod parts;
-#[allow(dead_code)] // sessions are built on it
-mod streams;
+pub(crate) mod reply;
+mod response;
+#[cfg_attr(not(feature = "service"), allow(dead_code))] // sessions are built on it
+pub(crate) mod streams;
 pub mod value;
 
 pub use auth::{InvalidResource, InvalidUrl, ProtectedResource, ProtectedResourceBuilder, TokenState};
 pub use bearer::{BadAuthorization, bearer};
+pub use endpoint::{Endpoint, Events, Post, Settings, Taken};
+pub use exchange::Exchange;
 pub use head::{Head, ResponseHead};
 pub use origin::Origins;
+pub use response::Response;
 
 /// A peer's bytes, printable and cut to a length that is safe to repeat.
 fn printable(bytes: &[u8]) -> alloc::string::String {

@@ -45,6 +45,18 @@ use crate::model::version::ProtocolVersion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamId(u64);
 
+impl StreamId {
+    /// The stream of that number.
+    pub(crate) const fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// Its number.
+    pub(crate) const fn number(self) -> u64 {
+        self.0
+    }
+}
+
 /// The response that writes a stream. It is stale once another one took over, or the stream is gone.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reader {
@@ -211,6 +223,31 @@ impl Streams {
         stream.events.into_iter().next().map(|event| event.data.into_vec())
     }
 
+    /// The last message of a POST that has ended, for a client that takes nothing else. The stream is gone
+    /// then.
+    pub(crate) fn take_last(&mut self, reader: &Reader) -> Option<Vec<u8>> {
+        self.attached(reader).filter(|stream| stream.ended)?;
+        let stream = self.change(|table, _, _| table.remove(reader.stream))?;
+        stream.events.into_iter().next_back().map(|event| event.data.into_vec())
+    }
+
+    /// Whether no more comes for this reader, apart from what waits for it.
+    pub(crate) fn is_over(&self, reader: &Reader) -> bool {
+        self.attached(reader).is_none_or(|stream| stream.ended)
+    }
+
+    /// Whether somebody reads what belongs to no request.
+    pub(crate) fn has_get_reader(&self) -> bool {
+        let get = self.table.as_ref().and_then(|table| table.get);
+        get.and_then(|id| self.stream(id)).is_some_and(|stream| stream.attached.is_some())
+    }
+
+    /// Bytes that wait for the reader of a stream, if it has one.
+    pub(crate) fn pending_of(&self, stream: StreamId) -> usize {
+        let attached = self.stream(stream).and_then(|stream| stream.attached.as_ref());
+        attached.map_or(0, |attached| attached.pending)
+    }
+
     /// Bytes that wait for this reader, to hold against [`Limits::output_high_water`].
     pub(crate) fn pending(&self, reader: &Reader) -> usize {
         let attached = self.attached(reader).and_then(|stream| stream.attached.as_ref());
@@ -284,6 +321,7 @@ impl Streams {
     }
 
     /// Bytes held for all streams, a fixed cost for each event and stream included.
+    #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
         self.table.as_ref().map_or(0, |table| table.sums.bytes + table.sums.owed)
     }

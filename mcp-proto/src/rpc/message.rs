@@ -139,7 +139,12 @@ pub struct Batch<'b> {
     items: alloc::vec::IntoIter<&'b RawValue>,
 }
 
-impl Batch<'_> {
+impl<'b> Batch<'b> {
+    /// The messages that are left, without taking them.
+    pub fn iter(&self) -> impl Iterator<Item = &'b RawValue> + '_ {
+        self.items.as_slice().iter().copied()
+    }
+
     /// How many messages are left.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -17,7 +17,7 @@ pub(crate) struct Batches {
 #[derive(Debug)]
 struct Reply {
     /// The stream that it came on.
-    stream: u32,
+    stream: u64,
     unread: usize,
     open: usize,
     /// What will stand between the brackets.
@@ -83,7 +83,7 @@ impl Batches {
     pub(crate) fn answer(
         &mut self,
         batch: Option<u32>,
-        stream: u32,
+        stream: u64,
         routes: &mut Routes,
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>) -> End,

@@ -22,7 +22,7 @@ use super::event::{Answer, Event, Notice, Violation};
 use super::inflight::{InFlight, Kind, Slot};
 use super::legacy::{Session, write_cancelled};
 use super::pending::{AskKey, Delivery, Pending, RequestKey};
-use super::route::{End, Routes};
+use super::route::{End, Mark, Routes};
 use crate::model::method;
 use crate::model::{Implementation, InputRequired, ProtocolVersion};
 use crate::rpc::{self, Error, Malformed, Message, Params, Parsed, RequestId};
@@ -58,6 +58,8 @@ pub struct Connection {
     any_due: bool,
     closed: bool,
     input_ended: bool,
+    /// Whether there is no handshake here: every request says of itself what it needs.
+    modern: bool,
 }
 
 /// Tells connections apart, so that a key of one finds nothing in another.
@@ -81,17 +83,64 @@ impl Connection {
             any_due: false,
             closed: false,
             input_ended: false,
+            modern: false,
         }
+    }
+
+    /// One POST of 2026-07-28: no handshake, and what is written belongs to its response.
+    pub(crate) fn modern(config: Arc<Config>) -> Self {
+        let mut connection = Self::new(config);
+        connection.modern = true;
+        connection.routes.turn_on();
+        connection
+    }
+
+    /// A legacy session over HTTP: what is written is noted by stream.
+    pub(crate) fn routed(config: Arc<Config>) -> Self {
+        let mut connection = Self::new(config);
+        connection.routes.turn_on();
+        connection
     }
 
     /// Takes one frame: at most one event comes back, and every byte that is due without you is in `out`.
     pub fn handle<'b>(&mut self, frame: &'b [u8], now: Instant, out: &mut Vec<u8>) -> Option<Event<'b>> {
         self.batches.give_up(&mut self.routes, out);
         match rpc::parse(frame, &self.config.limits) {
-            Ok(Parsed::Message(message)) => self.message(message, now, out),
-            Ok(Parsed::Batch(batch)) => self.batch(batch, out),
+            Ok(parsed) => self.take_parsed(parsed, now, out),
             Err(malformed) => Some(self.malformed(malformed, out)),
         }
+    }
+
+    /// [`handle`](Self::handle) for a frame that was parsed already.
+    pub(crate) fn take_parsed<'b>(
+        &mut self,
+        parsed: Parsed<'b>,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> Option<Event<'b>> {
+        self.batches.give_up(&mut self.routes, out);
+        match parsed {
+            Parsed::Message(message) => self.message(message, now, out),
+            Parsed::Batch(batch) => self.batch(batch, out),
+        }
+    }
+
+    /// Takes the messages out of `lines`, each without its newline, and says where it belongs.
+    pub(crate) fn drain(&mut self, lines: &mut Vec<u8>, mut message: impl FnMut(&[u8], Mark)) {
+        let mut at = 0;
+        while let Some(mark) = self.routes.next() {
+            let line = lines.get(at..at + mark.len).unwrap_or_default();
+            at += mark.len;
+            message(line.strip_suffix(b"\n").unwrap_or(line), mark);
+        }
+        lines.clear();
+    }
+
+    /// Ends whatever is open, without an answer; names the request, if there was one.
+    pub(crate) fn forget_any(&mut self) -> Option<RequestKey> {
+        let key = self.inflight.keys().next()?;
+        self.forget(key, &mut Vec::new());
+        Some(key)
     }
 
     /// Takes one message of [`Event::Batch`]. Hand over all of them, in order: the answers leave as one
@@ -196,7 +245,7 @@ impl Connection {
     fn log_legacy(
         &mut self,
         log: Log<'_>,
-        stream: Option<u32>,
+        stream: Option<u64>,
         task: Option<&str>,
         out: &mut Vec<u8>,
     ) -> Delivery {

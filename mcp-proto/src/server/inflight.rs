@@ -36,7 +36,7 @@ pub struct Slot {
     /// The batch whose array the answer goes into.
     pub(crate) batch: Option<u32>,
     /// The stream that it came on, if the transport has several.
-    pub(crate) stream: u32,
+    pub(crate) stream: u64,
     pub(crate) kind: Kind,
 }
 

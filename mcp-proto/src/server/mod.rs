@@ -1,12 +1,12 @@
 //! The server's machines: bytes in, events and bytes out.
 
 mod batch;
-mod channel;
+pub(crate) mod channel;
 mod config;
 mod connection;
 mod event;
 mod features;
-mod inflight;
+pub(crate) mod inflight;
 mod legacy;
 mod pending;
 mod principal;

@@ -14,7 +14,7 @@ pub(crate) struct Routes {
     on: bool,
     marks: VecDeque<Mark>,
     /// The stream whose message is being handled.
-    current: u32,
+    current: u64,
 }
 
 /// What is known of the next line in the output.
@@ -23,7 +23,7 @@ pub(crate) struct Mark {
     /// Its length with the newline. 0 if nothing was written: a request ended without an answer.
     pub(crate) len: usize,
     /// The stream; `None` = the message belongs to no request.
-    pub(crate) stream: Option<u32>,
+    pub(crate) stream: Option<u64>,
     /// Nothing more will come on this stream.
     pub(crate) end: Option<End>,
 }
@@ -40,7 +40,6 @@ pub enum End {
     Refused(i32),
 }
 
-#[allow(dead_code)] // the streams of HTTP are about to use it
 impl Routes {
     /// From now on, notes where each message belongs.
     pub(crate) const fn turn_on(&mut self) {
@@ -53,17 +52,17 @@ impl Routes {
     }
 
     /// What is handled next came on this stream.
-    pub(crate) const fn set_current(&mut self, stream: u32) {
+    pub(crate) const fn set_current(&mut self, stream: u64) {
         self.current = stream;
     }
 
     /// The stream whose message is being handled.
-    pub(crate) const fn current(&self) -> u32 {
+    pub(crate) const fn current(&self) -> u64 {
         self.current
     }
 
     /// Writes a message in the course of what came on `stream`, or one that belongs to nothing.
-    pub(crate) fn line(&mut self, out: &mut Vec<u8>, stream: Option<u32>, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(crate) fn line(&mut self, out: &mut Vec<u8>, stream: Option<u64>, write: impl FnOnce(&mut Vec<u8>)) {
         let from = out.len();
         Wrap::Line.write(out, write);
         self.note(out.len() - from, stream, None);
@@ -73,7 +72,7 @@ impl Routes {
     pub(crate) fn line_if(
         &mut self,
         out: &mut Vec<u8>,
-        stream: Option<u32>,
+        stream: Option<u64>,
         write: impl FnOnce(&mut Vec<u8>) -> bool,
     ) -> bool {
         let from = out.len();
@@ -88,7 +87,7 @@ impl Routes {
     }
 
     /// Writes the last message of a stream; `write` says how it ends.
-    pub(crate) fn last(&mut self, out: &mut Vec<u8>, stream: u32, write: impl FnOnce(&mut Vec<u8>) -> End) {
+    pub(crate) fn last(&mut self, out: &mut Vec<u8>, stream: u64, write: impl FnOnce(&mut Vec<u8>) -> End) {
         let from = out.len();
         let mut end = End::Done;
         Wrap::Line.write(out, |out| end = write(out));
@@ -96,7 +95,7 @@ impl Routes {
     }
 
     /// A stream ends without a last message.
-    pub(crate) fn end(&mut self, stream: u32) {
+    pub(crate) fn end(&mut self, stream: u64) {
         self.note(0, Some(stream), Some(End::Done));
     }
 
@@ -105,7 +104,7 @@ impl Routes {
         self.marks.pop_front()
     }
 
-    fn note(&mut self, len: usize, stream: Option<u32>, end: Option<End>) {
+    fn note(&mut self, len: usize, stream: Option<u64>, end: Option<End>) {
         if self.on {
             self.marks.push_back(Mark { len, stream, end });
         }

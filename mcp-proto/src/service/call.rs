@@ -182,7 +182,7 @@ impl Ctx {
     /// client is slow to read.
     /// [spec: basic/patterns/progress]
     pub async fn progress(&self, progress: Progress<'_>) {
-        self.call.shared.writable().await;
+        self.call.shared.writable(self.call.key).await;
         let mut state = self.call.shared.lock();
         let state = &mut *state;
         if state.connection.progress_of(self.call.key, progress, &mut state.out).is_written() {
@@ -211,7 +211,7 @@ impl Ctx {
     /// [`log`](Self::log) with the name of a logger.
     pub async fn log_as(&self, level: LoggingLevel, logger: Option<&str>, data: impl Serialize) {
         let Ok(data) = serde_json::value::to_raw_value(&data) else { return };
-        self.call.shared.writable().await;
+        self.call.shared.writable(self.call.key).await;
         let mut log = Log::new(level, &data);
         log.logger = logger;
         let mut state = self.call.shared.lock();

@@ -10,41 +10,70 @@ use super::error::Reply;
 use super::handler::{CompletionRequest, PromptRequest, ResourceRequest};
 use super::job::Job;
 use super::session::{Shared, State};
+use crate::http::head::Repeated;
+use crate::http::mirror;
 use crate::model::method::{
     CallToolParams, CompleteParams, CompletionReference, GetPromptParams, PageParams, ReadResourceParams,
     Retry, ServerMethod,
 };
 use crate::model::{EmptyResult, Json, Meta, ProtocolVersion, Str, SubscriptionFilter, meta};
 use crate::registry::ResourceMatch;
-use crate::rpc::{Error, Params};
+use crate::rpc::{Error, Params, Parsed};
 use crate::server::{
-    Call as Typed, Channel, ClientFeatures, Event, Incoming, Pending, Principal, RequestKey, Untyped,
+    Call as Typed, Channel, ClientFeatures, Connection, Event, Incoming, Pending, Principal, RequestKey,
+    Untyped,
 };
 use crate::state::digest_arguments;
 use crate::time::Instant;
 
+/// Finds a header of the HTTP request that brought a message; `None` where there are no headers.
+pub(crate) type Headers<'a> = Option<&'a dyn Fn(&str) -> Result<Option<&'a [u8]>, Repeated>>;
+
 /// Handles one frame.
 pub(crate) fn frame(shared: &Arc<Shared>, frame: &[u8], now: Instant, jobs: &mut Vec<Job>) {
-    let event = {
-        let mut state = shared.lock();
-        let State { connection, out, .. } = &mut *state;
-        connection.handle(frame, now, out)
+    take(shared, |connection, out| connection.handle(frame, now, out), None, now, jobs);
+}
+
+/// Handles the body of a POST, which was parsed already. It came on `stream`.
+pub(crate) fn post(
+    shared: &Arc<Shared>,
+    parsed: Parsed<'_>,
+    stream: u64,
+    headers: Headers<'_>,
+    now: Instant,
+    jobs: &mut Vec<Job>,
+) {
+    let read = |connection: &mut Connection, out: &mut Vec<u8>| {
+        connection.routes.set_current(stream);
+        connection.take_parsed(parsed, now, out)
     };
-    match event {
-        Some(Event::Batch(batch)) => {
-            for message in batch {
-                let event = {
-                    let mut state = shared.lock();
-                    let State { connection, out, .. } = &mut *state;
-                    connection.handle_member(message, now, out)
-                };
-                if let Some(event) = event {
-                    handle(shared, event, jobs);
-                }
+    take(shared, read, headers, now, jobs);
+}
+
+/// Hands messages to the machine, and what it makes of them to their handlers.
+fn take<'b>(
+    shared: &Arc<Shared>,
+    read: impl FnOnce(&mut Connection, &mut Vec<u8>) -> Option<Event<'b>>,
+    headers: Headers<'_>,
+    now: Instant,
+    jobs: &mut Vec<Job>,
+) {
+    let mut members = Vec::new();
+    let (event, caller) = {
+        let mut state = shared.lock();
+        let State { connection, out, caller, .. } = &mut *state;
+        let event = match read(connection, out) {
+            // All of it before the machine sees anything else: another POST may come meanwhile.
+            Some(Event::Batch(batch)) => {
+                members.extend(batch.filter_map(|message| connection.handle_member(message, now, out)));
+                None
             }
-        }
-        Some(event) => handle(shared, event, jobs),
-        None => {}
+            event => event,
+        };
+        (event, caller.clone())
+    };
+    for event in event.into_iter().chain(members) {
+        handle(shared, event, caller.as_ref(), headers, jobs);
     }
 }
 
@@ -64,15 +93,21 @@ pub(crate) fn timeout(shared: &Arc<Shared>, now: Instant, jobs: &mut Vec<Job>) {
             connection.handle_timeout(now, out)
         };
         match event {
-            Some(event) => handle(shared, event, jobs),
+            Some(event) => handle(shared, event, shared.principal.as_ref(), None, jobs),
             None => return,
         }
     }
 }
 
-fn handle(shared: &Arc<Shared>, event: Event<'_>, jobs: &mut Vec<Job>) {
+fn handle(
+    shared: &Arc<Shared>,
+    event: Event<'_>,
+    caller: Option<&Principal>,
+    headers: Headers<'_>,
+    jobs: &mut Vec<Job>,
+) {
     match event {
-        Event::Request(incoming) => request(shared, incoming, jobs),
+        Event::Request(incoming) => request(shared, incoming, caller, headers, jobs),
         Event::Cancelled { key, .. } | Event::TimedOut { key } => {
             let call = shared.lock().calls.end(key);
             if let Some(call) = call {
@@ -93,7 +128,13 @@ fn handle(shared: &Arc<Shared>, event: Event<'_>, jobs: &mut Vec<Job>) {
     }
 }
 
-fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
+fn request(
+    shared: &Arc<Shared>,
+    incoming: Incoming<'_>,
+    principal: Option<&Principal>,
+    headers: Headers<'_>,
+    jobs: &mut Vec<Job>,
+) {
     let Incoming { version, features, .. } = incoming;
     // The typed view consumes the params; `_meta` and the raw arguments are wanted as well.
     let params = incoming.params.clone();
@@ -107,10 +148,8 @@ fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
         }
     };
     let service = &shared.service;
-    let caller = shared.lock().caller.clone();
-    let principal = caller.as_ref();
     let registry = service.registry();
-    let mut start = Start { shared, params: &params, features, principal, jobs };
+    let mut start = Start { shared, params: &params, features, principal, headers, jobs };
     match typed {
         Typed::CallTool(pending, params) => start.tool(&pending, &params, version),
         Typed::GetPrompt(pending, params) => start.prompt(&pending, params, version),
@@ -150,6 +189,10 @@ fn request(shared: &Arc<Shared>, incoming: Incoming<'_>, jobs: &mut Vec<Job>) {
         }
         Typed::Listen(pending, params) => {
             let honored = service.honored(shared, principal, &params.notifications, version, features);
+            // Before the acknowledgment leaves: nothing falls between. A byte stream is registered already.
+            if headers.is_some() {
+                service.register(shared);
+            }
             respond(shared, |state| match honored {
                 Ok(honored) => state.connection.acknowledge(pending, &honored, &mut state.out),
                 Err(error) => state.connection.fail(pending, &error, &mut state.out),
@@ -179,15 +222,16 @@ fn fail(shared: &Shared, key: RequestKey, error: &Error) {
 }
 
 /// What starting a handler needs besides the params of its method.
-struct Start<'a, 'b> {
+struct Start<'a, 'b, 'h> {
     shared: &'a Arc<Shared>,
     params: &'a Params<'b>,
     features: ClientFeatures,
     principal: Option<&'a Principal>,
+    headers: Headers<'h>,
     jobs: &'a mut Vec<Job>,
 }
 
-impl Start<'_, '_> {
+impl Start<'_, '_, '_> {
     fn tool(
         &mut self,
         pending: &Pending<crate::model::method::CallTool>,
@@ -197,10 +241,12 @@ impl Start<'_, '_> {
         let shared = self.shared;
         let service = &shared.service;
         let key = pending.key();
-        let found = service
-            .registry()
-            .tool(version, self.principal, &params.name)
-            .and_then(|tool| service.enforce(tool.scopes(), self.principal).map(|()| *tool.handler()));
+        let found = service.registry().tool(version, self.principal, &params.name).and_then(|tool| {
+            if let Some(lookup) = self.headers.filter(|_| version.is_modern()) {
+                mirror::check_arguments(lookup, params.arguments, tool.header_arguments())?;
+            }
+            service.enforce(tool.scopes(), self.principal).map(|()| *tool.handler())
+        });
         let tool = match found {
             Ok(tool) => service.tool(tool),
             Err(error) => return fail(shared, key, &error),

@@ -24,6 +24,7 @@ mod calls;
 mod dispatch;
 mod error;
 mod handler;
+pub mod http;
 mod job;
 #[cfg(feature = "jwt")]
 pub mod jwt;
@@ -33,6 +34,7 @@ mod session;
 mod tasks;
 mod validate;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
@@ -94,7 +96,7 @@ pub(crate) struct Inner {
 }
 
 /// The wall clock of the one who runs the service.
-type Clock = alloc::boxed::Box<dyn Fn() -> UnixTime + Send + Sync>;
+type Clock = Box<dyn Fn() -> UnixTime + Send + Sync>;
 
 pub(crate) struct ToolEntry {
     pub(crate) call: ToolCall,
@@ -163,7 +165,7 @@ impl Service {
     /// The wall clock, for tasks that change between two turns of a stream. Adapters set it; the first one
     /// counts. Without it the time of the stream's last turn is used.
     pub fn use_clock(&self, clock: impl Fn() -> UnixTime + Send + Sync + 'static) {
-        let _ = self.0.clock.set(alloc::boxed::Box::new(clock));
+        let _ = self.0.clock.set(Box::new(clock));
     }
 
     /// Tells subscribers that something changed.
@@ -203,6 +205,20 @@ impl Service {
         };
         for session in sessions {
             session.publish(change);
+        }
+    }
+
+    /// Ends every subscription of every stream with its result.
+    pub(crate) fn close_all(&self) {
+        let sessions: Vec<_> = {
+            let sessions = self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+            sessions.iter().filter_map(Weak::upgrade).collect()
+        };
+        for session in sessions {
+            let mut state = session.lock();
+            let state = &mut *state;
+            state.connection.close(&mut state.out);
+            state.wake_driver();
         }
     }
 

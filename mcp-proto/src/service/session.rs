@@ -9,6 +9,7 @@
 //!   timer        ──► handle_timeout
 //! ```
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::future::poll_fn;
@@ -17,10 +18,12 @@ use core::time::Duration;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Service;
+use super::call::Call;
 use super::calls::Calls;
+use super::http::Streaming;
 use super::job::Job;
 use crate::codec::{Frame, LineBuffer, OutBuf};
-use crate::server::{Change, Connection, Principal};
+use crate::server::{Change, Connection, Principal, RequestKey};
 use crate::time::{Instant, UnixTime};
 
 /// Bytes that are read ahead while the output is at its high-water mark. More than the pipe or the socket
@@ -62,6 +65,8 @@ pub(crate) struct State {
     pub(crate) now: Instant,
     pub(crate) unix: UnixTime,
     driver: Option<Waker>,
+    /// A legacy session over HTTP: where its messages go.
+    pub(crate) streaming: Option<Box<Streaming>>,
     /// Handlers that wait until the peer reads.
     writers: Vec<Waker>,
     /// Nothing more is wanted: the stream is gone or the time is up.
@@ -69,15 +74,35 @@ pub(crate) struct State {
 }
 
 impl Shared {
+    pub(crate) fn new(service: &Service, principal: Option<Principal>, connection: Connection) -> Arc<Self> {
+        Arc::new(Self {
+            service: service.clone(),
+            principal: principal.clone(),
+            state: Mutex::new(State {
+                caller: principal,
+                connection,
+                out: Vec::new(),
+                unwritten: 0,
+                calls: Calls::default(),
+                now: Instant::ZERO,
+                unix: UnixTime::default(),
+                driver: None,
+                streaming: None,
+                writers: Vec::new(),
+                aborted: false,
+            }),
+        })
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Completes when the output that waits is below the high-water mark.
-    pub(crate) async fn writable(&self) {
+    /// Completes when the output that waits where a request's messages go is below the high-water mark.
+    pub(crate) async fn writable(&self, request: RequestKey) {
         poll_fn(|cx| {
             let mut state = self.lock();
-            if state.aborted || state.out.len() + state.unwritten < self.high_water() {
+            if state.aborted || state.backlog(request) < self.high_water() {
                 return Poll::Ready(());
             }
             if !state.writers.iter().any(|w| w.will_wake(cx.waker())) {
@@ -103,9 +128,42 @@ impl Shared {
 }
 
 impl State {
+    /// There is output, or something has ended.
     pub(crate) fn wake_driver(&mut self) {
-        if let Some(driver) = self.driver.take() {
+        if let Some(streaming) = &mut self.streaming {
+            streaming.settle(&mut self.connection, &mut self.out);
+        } else if let Some(driver) = self.driver.take() {
             driver.wake();
+        }
+    }
+
+    /// Keeps the waker of the one who writes the output.
+    pub(crate) fn set_driver(&mut self, waker: &Waker) {
+        match &mut self.driver {
+            Some(driver) => driver.clone_from(waker),
+            none => *none = Some(waker.clone()),
+        }
+    }
+
+    /// The output was written, or some of it.
+    pub(crate) fn written(&mut self) {
+        self.writers.drain(..).for_each(Waker::wake);
+    }
+
+    /// Cancels whatever runs for the stream, for good.
+    pub(crate) fn abort(&mut self) -> Vec<Arc<Call>> {
+        self.aborted = true;
+        self.out.clear();
+        self.wake_driver();
+        self.written();
+        self.calls.take_all()
+    }
+
+    /// Bytes that wait where the messages of a request go.
+    fn backlog(&self, request: RequestKey) -> usize {
+        match &self.streaming {
+            Some(streaming) => streaming.backlog(&self.connection, request),
+            None => self.out.len() + self.unwritten,
         }
     }
 }
@@ -121,22 +179,7 @@ impl Session {
     #[must_use]
     pub fn with_principal(service: &Service, principal: Option<Principal>) -> Self {
         let config = service.config();
-        let shared = Arc::new(Shared {
-            service: service.clone(),
-            principal: principal.clone(),
-            state: Mutex::new(State {
-                caller: principal,
-                connection: Connection::new(Arc::clone(config)),
-                out: Vec::new(),
-                unwritten: 0,
-                calls: Calls::default(),
-                now: Instant::ZERO,
-                unix: UnixTime::default(),
-                driver: None,
-                writers: Vec::new(),
-                aborted: false,
-            }),
-        });
+        let shared = Shared::new(service, principal, Connection::new(Arc::clone(config)));
         service.register(&shared);
         Self {
             lines: LineBuffer::new(config.limits.max_message),
@@ -253,14 +296,7 @@ impl Session {
     /// is written.
     pub fn abort(&mut self) {
         self.jobs.clear();
-        let calls = {
-            let mut state = self.shared.lock();
-            state.aborted = true;
-            state.out.clear();
-            state.wake_driver();
-            state.writers.drain(..).for_each(Waker::wake);
-            state.calls.take_all()
-        };
+        let calls = self.shared.lock().abort();
         for call in calls {
             call.cancel();
         }
@@ -288,7 +324,7 @@ impl Session {
         let mut state = self.shared.lock();
         state.unwritten = self.writing.len();
         if !state.writers.is_empty() && state.out.len() + state.unwritten < self.shared.high_water() {
-            state.writers.drain(..).for_each(Waker::wake);
+            state.written();
         }
     }
 
@@ -302,10 +338,7 @@ impl Session {
         if !state.out.is_empty() {
             return Poll::Ready(());
         }
-        match &mut state.driver {
-            Some(driver) => driver.clone_from(cx.waker()),
-            none => *none = Some(cx.waker().clone()),
-        }
+        state.set_driver(cx.waker());
         drop(state);
         // Something may have been published between the look and the registration.
         if self.output().is_empty() { Poll::Pending } else { Poll::Ready(()) }

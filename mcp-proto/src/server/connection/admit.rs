@@ -30,7 +30,8 @@ impl Connection {
     ) -> Option<Event<'b>> {
         let known = ServerMethod::parse(&method);
         // A server of handshakes only does not know what the stamp means.
-        let stamped = self.config.is_modern() && params.meta().get(meta_key::PROTOCOL_VERSION).is_some();
+        let stamped = self.modern
+            || (self.config.is_modern() && params.meta().get(meta_key::PROTOCOL_VERSION).is_some());
         let admitted = if stamped {
             self.admit_modern(&params)
         } else if known == Some(ServerMethod::Initialize) {

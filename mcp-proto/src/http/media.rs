@@ -287,6 +287,7 @@ mod tests {
             (&["application/json;charset=utf-8"], (true, false)),
             (&["application/json ; charset=\"a,b;q=0\" ; q=1 , text/html"], (true, false)),
             (&["application/json;v=2;q=0, application/json"], (true, false)),
+            (&["application/json;v=2;q=0, */*"], (true, true)),
             (&["text/html;x=\"application/json, */*\""], (false, false)),
             (&["text/html;x=\"\\\", application/json"], (false, false)),
             (&["application/json;q=0.001"], (true, false)),

@@ -540,6 +540,9 @@ mod tests {
         for other in ["localhost", "10.0.0.1", "10.0.0.1:1", "example.com", "a.mcp.example.com"] {
             assert!(!passes(&origins, &host(other)), "{other}");
         }
+        // The usual ports are as good as none.
+        let usual = Origins::closed().allow_host("mcp.example.com:443").unwrap();
+        assert!(passes(&usual, &host("mcp.example.com")) && !passes(&usual, &host("mcp.example.com:80")));
         let from = |origin: &str| host("mcp.example.com").with("origin", origin);
         for own in ["https://app.example", "https://APP.example:443", "vscode-webview://panel-1"] {
             assert!(passes(&origins, &from(own)), "{own}");

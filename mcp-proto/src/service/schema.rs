@@ -36,8 +36,9 @@ pub(crate) fn arguments<T: JsonSchema>() -> Schema {
 }
 
 fn generate<T: JsonSchema>() -> Value {
-    let mut settings =
-        SchemaSettings::draft2020_12().with_transform(RecursiveTransform(forget_number_format));
+    let mut settings = SchemaSettings::draft2020_12()
+        .with_transform(RecursiveTransform(forget_number_format))
+        .with_transform(RecursiveTransform(forget_null_of_mirrored));
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     settings.into_generator().into_root_schema_for::<T>().to_value()
@@ -49,6 +50,20 @@ fn forget_number_format(schema: &mut schemars::Schema) {
     let is_number = |name: &str| NUMBERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit()));
     if schema.get("format").and_then(Value::as_str).is_some_and(is_number) {
         schema.remove("format");
+    }
+}
+
+/// An argument that is mirrored into a header has one type, so `Option<T>` is written as `T` that need not be
+/// there. A null that comes anyway is read as before. [spec: server/tools#x-mcp-header]
+fn forget_null_of_mirrored(schema: &mut schemars::Schema) {
+    if schema.get("x-mcp-header").is_none() {
+        return;
+    }
+    let Some(Value::Array(types)) = schema.get_mut("type") else { return };
+    types.retain(|kind| kind != "null");
+    if let [one] = &types[..] {
+        let one = one.clone();
+        schema.insert("type".into(), one);
     }
 }
 

@@ -392,3 +392,49 @@ fn a_burst_waits_for_its_answers_to_be_written() {
         assert_eq!(session.is_done(), ends);
     }
 }
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Query {
+    #[schemars(extend("x-mcp-header" = "Region"))]
+    region: Option<String>,
+    place: Place,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Place {
+    #[schemars(extend("x-mcp-header" = "Zone"))]
+    zone: i64,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Ratio {
+    #[schemars(extend("x-mcp-header" = "Ratio"))]
+    ratio: f64,
+}
+
+/// S-HDR-05 to S-HDR-11: a tool that clients would have to leave out is not built.
+#[test]
+fn header_annotations_of_types_are_checked() {
+    let wrong = Server::new("d", "1").tool("share", |_, p: Ratio| async move { Ok(p.ratio.to_string()) });
+    assert_eq!(
+        wrong.build().unwrap_err().to_string(),
+        "tool `share`: invalid `x-mcp-header` in the input schema: /properties/ratio/x-mcp-header: \
+         expected an argument of type integer, string or boolean, found \"number\""
+    );
+    // An optional argument and one inside of a struct are fine.
+    let service = Server::new("d", "1")
+        .tool("query", |_, p: Query| async move {
+            Ok(format!("{}/{}", p.region.as_deref().unwrap_or("any"), p.place.zone))
+        })
+        .build()
+        .unwrap();
+    let mut client = Client::new(&service);
+    let tools = client.modern(1, "tools/list", json!({}), json!({}));
+    let schema = &tools["result"]["tools"][0]["inputSchema"];
+    assert_eq!(schema["properties"]["region"], json!({"type":"string","x-mcp-header":"Region"}));
+    assert_eq!(schema["properties"]["place"]["properties"]["zone"]["x-mcp-header"], "Zone");
+    assert_eq!(schema["required"], json!(["place"]));
+    let call = json!({"name":"query","arguments":{"region":null,"place":{"zone":7}}});
+    let answer = client.modern(2, "tools/call", call, json!({}));
+    assert_eq!(answer["result"]["content"][0]["text"], "any/7");
+}

@@ -262,7 +262,7 @@ impl Start<'_, '_, '_> {
         };
         let arguments = params.arguments.map(|raw| raw.get());
         let Some(ctx) =
-            self.open(key, version, ServerMethod::CallTool, &params.name, arguments, &params.retry)
+            self.open(key, version, Some(ServerMethod::CallTool), &params.name, arguments, &params.retry)
         else {
             return;
         };
@@ -270,7 +270,9 @@ impl Start<'_, '_, '_> {
             ctx.call.lock().task_ttl = ttl;
         }
         match (tool.call)(ctx.clone(), arguments.unwrap_or("{}")) {
-            Ok(future) => self.run(ctx, ServerMethod::CallTool, &params.name, arguments, as_task, future),
+            Ok(future) => {
+                self.run(ctx, Some(ServerMethod::CallTool), &params.name, arguments, as_task, future);
+            }
             Err(reply) => answer(&ctx, reply),
         }
     }
@@ -294,12 +296,13 @@ impl Start<'_, '_, '_> {
             Err(error) => return fail(shared, key, &error),
         };
         let raw = self.params.members().get("arguments").map(|raw| raw.get());
-        let Some(ctx) = self.open(key, version, ServerMethod::GetPrompt, &params.name, raw, &params.retry)
+        let Some(ctx) =
+            self.open(key, version, Some(ServerMethod::GetPrompt), &params.name, raw, &params.retry)
         else {
             return;
         };
         match (prompt.call)(ctx.clone(), PromptRequest::new(params.arguments)) {
-            Ok(future) => self.run(ctx, ServerMethod::GetPrompt, &params.name, raw, false, future),
+            Ok(future) => self.run(ctx, Some(ServerMethod::GetPrompt), &params.name, raw, false, future),
             Err(reply) => answer(&ctx, reply),
         }
     }
@@ -334,12 +337,13 @@ impl Start<'_, '_, '_> {
             _ => Vec::new(),
         };
         let request = ResourceRequest::new(&params.uri, variables);
-        let Some(ctx) = self.open(key, version, ServerMethod::ReadResource, &params.uri, None, &params.retry)
+        let Some(ctx) =
+            self.open(key, version, Some(ServerMethod::ReadResource), &params.uri, None, &params.retry)
         else {
             return;
         };
         match (resource.read)(ctx.clone(), request) {
-            Ok(future) => self.run(ctx, ServerMethod::ReadResource, &params.uri, None, false, future),
+            Ok(future) => self.run(ctx, Some(ServerMethod::ReadResource), &params.uri, None, false, future),
             Err(reply) => answer(&ctx, reply),
         }
     }
@@ -360,12 +364,13 @@ impl Start<'_, '_, '_> {
         let target = match &params.reference {
             CompletionReference::Prompt(name) | CompletionReference::Resource(name) => name.clone(),
         };
-        let Some(ctx) = self.open(key, version, ServerMethod::Complete, &target, None, &Retry::default())
+        let Some(ctx) =
+            self.open(key, version, Some(ServerMethod::Complete), &target, None, &Retry::default())
         else {
             return;
         };
         let future = completer(ctx.clone(), CompletionRequest::new(params));
-        self.run(ctx, ServerMethod::Complete, &target, None, false, future);
+        self.run(ctx, Some(ServerMethod::Complete), &target, None, false, future);
     }
 
     fn other(&mut self, incoming: Incoming<'_>) {
@@ -377,28 +382,29 @@ impl Start<'_, '_, '_> {
         };
         let key = incoming.pending.key();
         let version = incoming.version;
-        let Some(ctx) =
-            self.open(key, version, ServerMethod::Ping, &incoming.method, None, &Retry::default())
-        else {
+        let Some(ctx) = self.open(key, version, None, &incoming.method, None, &Retry::default()) else {
             return;
         };
         let future = custom(ctx.clone(), super::handler::CustomRequest::new(&incoming));
-        self.run(ctx, ServerMethod::Ping, &incoming.method, None, false, future);
+        self.run(ctx, None, &incoming.method, None, false, future);
     }
 
-    /// The context of a call. `None` if its input state is not ours: then it is answered already.
+    /// The context of a call; a custom method is none of [`ServerMethod`]. `None` if its input state is not ours: then it is answered already.
     fn open(
         &self,
         key: RequestKey,
         version: ProtocolVersion,
-        method: ServerMethod,
+        method: Option<ServerMethod>,
         target: &str,
         arguments: Option<&str>,
         retry: &Retry<'_>,
     ) -> Option<Ctx> {
         let shared = self.shared;
         let mut asks = Asks::default();
-        if version.is_modern() && (retry.request_state.is_some() || retry.input_responses.is_some()) {
+        if let Some(method) = method
+            && version.is_modern()
+            && (retry.request_state.is_some() || retry.input_responses.is_some())
+        {
             let resumed = shared
                 .service
                 .unseal(
@@ -437,7 +443,7 @@ impl Start<'_, '_, '_> {
     fn run(
         &mut self,
         ctx: Ctx,
-        method: ServerMethod,
+        method: Option<ServerMethod>,
         target: &str,
         arguments: Option<&str>,
         as_task: bool,

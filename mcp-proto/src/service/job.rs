@@ -20,8 +20,9 @@ use crate::state::digest_arguments;
 #[must_use = "futures do nothing unless polled"]
 pub struct Job {
     call: Arc<Call>,
-    method: ServerMethod,
-    /// The tool, prompt or URI.
+    /// `None` = a custom method, which `target` names.
+    method: Option<ServerMethod>,
+    /// The tool, prompt, URI or custom method.
     target: Box<str>,
     /// The JSON text of the arguments. Kept only if the handler did not finish at once.
     arguments: Option<Box<str>>,
@@ -32,7 +33,7 @@ impl Job {
     /// Polls the handler once, in place. The job comes back if that was not enough.
     pub(crate) fn start(
         call: Arc<Call>,
-        method: ServerMethod,
+        method: Option<ServerMethod>,
         target: &str,
         arguments: Option<&str>,
         as_task: bool,
@@ -99,7 +100,7 @@ impl Job {
             return Poll::Pending;
         }
         if self.call.version.is_modern() {
-            if !may_require_input(self.method) {
+            let Some(method) = self.method.filter(|method| may_require_input(*method)) else {
                 // The specification has no questions here, so the handler learns that it cannot ask.
                 let unsent = inner.asks.take_unsent();
                 drop(inner);
@@ -108,9 +109,9 @@ impl Job {
                     self.call.deliver(&key, Err(error));
                 }
                 return Poll::Pending;
-            }
+            };
             drop(inner);
-            self.park();
+            self.park(method);
             return Poll::Ready(());
         }
         inner.asks.count_round();
@@ -125,13 +126,13 @@ impl Job {
     }
 
     /// 2026-07-28: the handler is dropped, the questions are answered; the next round replays it.
-    fn park(&mut self) {
+    fn park(&mut self, method: ServerMethod) {
         self.future = None;
         let call = &self.call;
         let (input_requests, journal, _) = call.lock().asks.park();
         let service = &call.shared.service;
         let arguments = digest_arguments(self.arguments.as_deref());
-        let sealed = service.seal(call, self.method, &self.target, arguments, &journal);
+        let sealed = service.seal(call, method, &self.target, arguments, &journal);
         let state = match sealed {
             Ok(state) => state,
             Err(error) => return self.answer(Reply::Error(error)),
@@ -141,7 +142,7 @@ impl Job {
         let state = &mut *state;
         state.calls.end(call.key);
         let (connection, out) = (&mut state.connection, &mut state.out);
-        match self.method {
+        match method {
             ServerMethod::GetPrompt => require::<GetPrompt>(connection, call, &input, out),
             ServerMethod::ReadResource => require::<ReadResource>(connection, call, &input, out),
             _ => require::<CallTool>(connection, call, &input, out),

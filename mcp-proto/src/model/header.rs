@@ -16,6 +16,7 @@ use core::fmt;
 use serde_json::{Map, Value};
 
 use super::JsonSchema;
+use crate::rpc::PointerToken;
 
 /// The annotation's name in a schema.
 const ANNOTATION: &str = "x-mcp-header";
@@ -228,7 +229,7 @@ const fn is_tchar(c: char) -> bool {
 }
 
 fn pointer(steps: &[String]) -> String {
-    steps.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect()
+    steps.iter().map(|step| format!("/{}", PointerToken(step))).collect()
 }
 
 impl fmt::Display for InvalidHeaderArgument {

@@ -137,10 +137,37 @@ impl fmt::Display for Short<'_> {
     }
 }
 
+/// A name as a token of a JSON pointer. (RFC 6901, section 3)
+pub(crate) struct PointerToken<'a>(pub(crate) &'a str);
+
+impl fmt::Display for PointerToken<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in self.0.split_inclusive(['~', '/']) {
+            if let Some(plain) = part.strip_suffix('~') {
+                write!(f, "{plain}~0")?;
+            } else if let Some(plain) = part.strip_suffix('/') {
+                write!(f, "{plain}~1")?;
+            } else {
+                f.write_str(part)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloc::string::{String, ToString};
+
+    #[test]
+    fn names_in_pointers_are_escaped() {
+        for (name, token) in
+            [("", ""), ("a", "a"), ("a/b~c", "a~1b~0c"), ("~1", "~01"), ("//~~", "~1~1~0~0"), ("é/", "é~1")]
+        {
+            assert_eq!(PointerToken(name).to_string(), token);
+        }
+    }
 
     #[test]
     fn errors_round_trip() {

@@ -16,6 +16,6 @@ pub use members::Members;
 pub use message::{Batch, Malformed, Message, Params, Parsed, parse};
 pub use write::{write_error, write_notification, write_request, write_str};
 
-pub(crate) use error::Short;
+pub(crate) use error::{PointerToken, Short};
 pub(crate) use id::{CowStr, str_from_json};
 pub(crate) use members::unfit;

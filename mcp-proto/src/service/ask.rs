@@ -31,7 +31,7 @@ use crate::model::{
     CreateMessage, CreateMessageResult, ElicitAction, ElicitForm, ElicitUrl, InputRequest, InputRequests,
     InputResponse, ProtocolVersion, Root, Str,
 };
-use crate::rpc::{Error, Members};
+use crate::rpc::{Error, Members, PointerToken};
 use crate::server::ClientFeatures;
 
 /// Why a question has no answer.
@@ -310,10 +310,7 @@ fn read_response(request: &InputRequest, json: &str) -> Result<InputResponse, St
 }
 
 fn unfit_response(key: &str, why: &str) -> Error {
-    Error::invalid_params(format!(
-        "Invalid params at /params/inputResponses/{}: {why}",
-        key.replace('~', "~0").replace('/', "~1")
-    ))
+    Error::invalid_params(format!("Invalid params at /params/inputResponses/{}: {why}", PointerToken(key)))
 }
 
 /// Pins an answer to its question.

@@ -5,6 +5,7 @@ use core::fmt;
 
 use super::schema::{FormSchema, PrimitiveSchema, SelectOption};
 use crate::model::{Json, Members, Str, json, number};
+use crate::rpc::PointerToken;
 
 /// The values of an accepted form do not fit its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,7 +94,7 @@ fn chosen(text: &str, options: &[SelectOption]) -> Result<(), Str> {
 
 impl fmt::Display for InvalidContent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at /content/{}: {}", self.property.replace('~', "~0").replace('/', "~1"), self.reason)
+        write!(f, "at /content/{}: {}", PointerToken(&self.property), self.reason)
     }
 }
 

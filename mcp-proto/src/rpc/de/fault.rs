@@ -10,6 +10,7 @@ use core::fmt::{self, Write};
 use serde::de::{Error, Expected, Unexpected, Visitor};
 
 use super::Place;
+use crate::rpc::PointerToken;
 
 /// Most characters of a peer's value, of one of its member names, or of a foreign message that are
 /// repeated.
@@ -371,14 +372,10 @@ fn push_token(name: &str, out: &mut String) {
         }
         return;
     }
-    out.push('/');
-    for (i, c) in name.chars().enumerate() {
-        match c {
-            _ if i == ECHO => return out.push('…'),
-            '~' => out.push_str("~0"),
-            '/' => out.push_str("~1"),
-            c => out.push(c),
-        }
+    let cut = name.char_indices().nth(ECHO).map(|(at, _)| at);
+    let _ = write!(out, "/{}", PointerToken(&name[..cut.unwrap_or(name.len())]));
+    if cut.is_some() {
+        out.push('…');
     }
 }
 

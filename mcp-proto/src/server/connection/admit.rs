@@ -8,7 +8,7 @@ use super::Connection;
 use crate::model::meta::key as meta_key;
 use crate::model::method::{ServerMethod, decode_level};
 use crate::model::{LoggingLevel, ProtocolVersion};
-use crate::rpc::{self, Error, Params, RequestId, str_from_json};
+use crate::rpc::{self, Error, Params, PointerToken, RequestId, str_from_json};
 use crate::server::channel::write_result;
 use crate::server::config::Config;
 use crate::server::event::{Event, Incoming};
@@ -102,7 +102,7 @@ impl Connection {
         let missing = |name: &str, expected: &str| {
             Error::invalid_params(alloc::format!(
                 "Invalid params at /params/_meta/{}: expected {expected}",
-                name.replace('/', "~1")
+                PointerToken(name)
             ))
         };
         let version = meta
@@ -145,7 +145,7 @@ impl Connection {
                 params.check()?;
                 Err(Error::invalid_params(alloc::format!(
                     "Invalid params at /params/_meta/{}: expected a protocol version, or `initialize` first",
-                    meta_key::PROTOCOL_VERSION.replace('/', "~1")
+                    PointerToken(meta_key::PROTOCOL_VERSION)
                 )))
             }
         }

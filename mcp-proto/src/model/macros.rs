@@ -107,3 +107,51 @@ macro_rules! cache_setter {
         }
     };
 }
+
+/// The answer of a method that lists, page by page.
+macro_rules! list_result {
+    ($(#[$doc:meta])* $name:ident { $(#[$items_doc:meta])* $items:ident: $item:ident } $(fitted by $fitted:ident)?) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        #[non_exhaustive]
+        pub struct $name {
+            $(#[$items_doc])*
+            pub $items: alloc::vec::Vec<$item>,
+            /// Where the next page starts; absent on the last. An empty string is a cursor too.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub next_cursor: Option<super::Str>,
+            /// How long the answer stays fresh, in milliseconds; 0 = not at all. Since 2026-07-28.
+            #[serde(default, deserialize_with = "super::number::millis")]
+            pub ttl_ms: u64,
+            /// Who may share a cached answer. Since 2026-07-28.
+            #[serde(default, deserialize_with = "super::result::scope")]
+            pub cache_scope: super::CacheScope,
+            /// Metadata, written with the envelope.
+            #[serde(rename = "_meta", default, skip_serializing)]
+            pub meta: Option<super::Meta>,
+        }
+
+        impl $name {
+            $(#[$items_doc])*
+            #[must_use]
+            pub fn new($items: impl Into<alloc::vec::Vec<$item>>) -> Self {
+                Self { $items: $items.into(), ..Self::default() }
+            }
+
+            setters! { next_cursor: super::Str, meta: super::Meta }
+            cache_setter! {}
+        }
+
+        impl super::ResultBody for $name {
+            fn meta(&self) -> Option<&super::Meta> {
+                self.meta.as_ref()
+            }
+            $(
+                fn fitted(&self, version: super::ProtocolVersion) -> alloc::borrow::Cow<'_, Self> {
+                    $fitted(self, version)
+                }
+            )?
+        }
+    };
+}

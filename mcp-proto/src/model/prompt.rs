@@ -4,7 +4,7 @@ use alloc::{borrow::Cow, vec::Vec};
 
 use serde::{Deserialize, Serialize};
 
-use super::{CacheScope, ContentBlock, Icon, Meta, ProtocolVersion, ResultBody, Role, Str, number};
+use super::{ContentBlock, Icon, Meta, ProtocolVersion, ResultBody, Role, Str};
 
 /// A prompt, as listed. [spec: server/prompts#prompt]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,41 +99,11 @@ impl PromptMessage {
     }
 }
 
-/// Answer to `prompts/list`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListPromptsResult {
-    /// One page of prompts.
-    pub prompts: Vec<Prompt>,
-    /// Where the next page starts; absent on the last. An empty string is a cursor too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<Str>,
-    /// How long the answer stays fresh, in milliseconds; 0 = not at all. Since 2026-07-28.
-    #[serde(default, deserialize_with = "number::millis")]
-    pub ttl_ms: u64,
-    /// Who may share a cached answer. Since 2026-07-28.
-    #[serde(default, deserialize_with = "super::result::scope")]
-    pub cache_scope: CacheScope,
-    /// Metadata, written with the envelope.
-    #[serde(rename = "_meta", default, skip_serializing)]
-    pub meta: Option<Meta>,
-}
-
-impl ListPromptsResult {
-    /// One page of prompts.
-    #[must_use]
-    pub fn new(prompts: impl Into<Vec<Prompt>>) -> Self {
-        Self { prompts: prompts.into(), ..Self::default() }
-    }
-
-    setters! { next_cursor: Str, meta: Meta }
-    cache_setter! {}
-}
-
-impl ResultBody for ListPromptsResult {
-    fn meta(&self) -> Option<&Meta> {
-        self.meta.as_ref()
+list_result! {
+    /// Answer to `prompts/list`.
+    ListPromptsResult {
+        /// One page of prompts.
+        prompts: Prompt
     }
 }
 

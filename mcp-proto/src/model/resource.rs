@@ -268,79 +268,19 @@ impl<'de> Deserialize<'de> for ResourceContents {
     }
 }
 
-/// Answer to `resources/list`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListResourcesResult {
-    /// One page of resources.
-    pub resources: Vec<Resource>,
-    /// Where the next page starts; absent on the last. An empty string is a cursor too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<Str>,
-    /// How long the answer stays fresh, in milliseconds; 0 = not at all. Since 2026-07-28.
-    #[serde(default, deserialize_with = "number::millis")]
-    pub ttl_ms: u64,
-    /// Who may share a cached answer. Since 2026-07-28.
-    #[serde(default, deserialize_with = "super::result::scope")]
-    pub cache_scope: CacheScope,
-    /// Metadata, written with the envelope.
-    #[serde(rename = "_meta", default, skip_serializing)]
-    pub meta: Option<Meta>,
-}
-
-impl ListResourcesResult {
-    /// One page of resources.
-    #[must_use]
-    pub fn new(resources: impl Into<Vec<Resource>>) -> Self {
-        Self { resources: resources.into(), ..Self::default() }
-    }
-
-    setters! { next_cursor: Str, meta: Meta }
-    cache_setter! {}
-}
-
-impl ResultBody for ListResourcesResult {
-    fn meta(&self) -> Option<&Meta> {
-        self.meta.as_ref()
+list_result! {
+    /// Answer to `resources/list`.
+    ListResourcesResult {
+        /// One page of resources.
+        resources: Resource
     }
 }
 
-/// Answer to `resources/templates/list`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListResourceTemplatesResult {
-    /// One page of templates.
-    pub resource_templates: Vec<ResourceTemplate>,
-    /// Where the next page starts; absent on the last. An empty string is a cursor too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<Str>,
-    /// How long the answer stays fresh, in milliseconds; 0 = not at all. Since 2026-07-28.
-    #[serde(default, deserialize_with = "number::millis")]
-    pub ttl_ms: u64,
-    /// Who may share a cached answer. Since 2026-07-28.
-    #[serde(default, deserialize_with = "super::result::scope")]
-    pub cache_scope: CacheScope,
-    /// Metadata, written with the envelope.
-    #[serde(rename = "_meta", default, skip_serializing)]
-    pub meta: Option<Meta>,
-}
-
-impl ListResourceTemplatesResult {
-    /// One page of templates.
-    #[must_use]
-    pub fn new(resource_templates: impl Into<Vec<ResourceTemplate>>) -> Self {
-        Self { resource_templates: resource_templates.into(), ..Self::default() }
-    }
-
-    setters! { next_cursor: Str, meta: Meta }
-    cache_setter! {}
-}
-
-impl ResultBody for ListResourceTemplatesResult {
-    fn meta(&self) -> Option<&Meta> {
-        self.meta.as_ref()
+list_result! {
+    /// Answer to `resources/templates/list`.
+    ListResourceTemplatesResult {
+        /// One page of templates.
+        resource_templates: ResourceTemplate
     }
 }
 

@@ -280,37 +280,29 @@ impl fmt::Display for InvalidToolName {
 
 impl core::error::Error for InvalidToolName {}
 
-/// Answer to `tools/list`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct ListToolsResult {
-    /// One page of tools.
-    pub tools: Vec<Tool>,
-    /// Where the next page starts; absent on the last. An empty string is a cursor too.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub next_cursor: Option<Str>,
-    /// How long the answer stays fresh, in milliseconds; 0 = not at all. Since 2026-07-28.
-    #[serde(default, deserialize_with = "number::millis")]
-    pub ttl_ms: u64,
-    /// Who may share a cached answer. Since 2026-07-28.
-    #[serde(default, deserialize_with = "super::result::scope")]
-    pub cache_scope: CacheScope,
-    /// Metadata, written with the envelope.
-    #[serde(rename = "_meta", default, skip_serializing)]
-    pub meta: Option<Meta>,
+list_result! {
+    /// Answer to `tools/list`.
+    ListToolsResult {
+        /// One page of tools.
+        tools: Tool
+    }
+    fitted by fitted_tools
+}
+
+fn fitted_tools(list: &ListToolsResult, version: ProtocolVersion) -> Cow<'_, ListToolsResult> {
+    let Some(first) = list.tools.iter().position(|tool| tool.fitted(version).is_some()) else {
+        return Cow::Borrowed(list);
+    };
+    let mut result = list.clone();
+    for tool in &mut result.tools[first..] {
+        if let Some(fitted) = tool.fitted(version) {
+            *tool = fitted;
+        }
+    }
+    Cow::Owned(result)
 }
 
 impl ListToolsResult {
-    /// One page of tools.
-    #[must_use]
-    pub fn new(tools: impl Into<Vec<Tool>>) -> Self {
-        Self { tools: tools.into(), ..Self::default() }
-    }
-
-    setters! { next_cursor: Str, meta: Meta }
-    cache_setter! {}
-
     /// Reads a list tool by tool: one that cannot be read, or whose input schema is not that of an
     /// object, is left out and reported, and does not cost the others.
     ///
@@ -353,25 +345,6 @@ impl<'de> Deserialize<'de> for Listed {
             return Ok(Self(tool));
         }
         Err(serde::de::Error::custom("expected an `inputSchema` of type `object`"))
-    }
-}
-
-impl ResultBody for ListToolsResult {
-    fn meta(&self) -> Option<&Meta> {
-        self.meta.as_ref()
-    }
-
-    fn fitted(&self, version: ProtocolVersion) -> Cow<'_, Self> {
-        let Some(first) = self.tools.iter().position(|tool| tool.fitted(version).is_some()) else {
-            return Cow::Borrowed(self);
-        };
-        let mut result = self.clone();
-        for tool in &mut result.tools[first..] {
-            if let Some(fitted) = tool.fitted(version) {
-                *tool = fitted;
-            }
-        }
-        Cow::Owned(result)
     }
 }
 

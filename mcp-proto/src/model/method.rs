@@ -9,10 +9,11 @@ use super::LoggingLevel;
 use super::SubscriptionFilter;
 use super::result::ResultBody;
 use super::{
-    CallToolResult, CompleteResult, EmptyResult, GetPromptResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, ReadResourceResult,
+    CallToolResult, CancelTaskResult, CompleteResult, DetailedTask, EmptyResult, GetPromptResult,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListTasksResult, ListToolsResult,
+    ReadResourceResult,
 };
-use crate::rpc::{Error, Members, Params, str_from_json, unfit};
+use crate::rpc::{Error, Members, Params, PointerToken, str_from_json, unfit};
 
 macro_rules! server_methods {
     ($($(#[$doc:meta])* $name:ident = $wire:literal,)*) => {
@@ -151,15 +152,15 @@ typed! {
     /// `subscriptions/listen`
     Listen: Listen, ListenParams => EmptyResult;
     /// `tasks/get`
-    GetTask: GetTask, TaskParams<'b> => EmptyResult;
+    GetTask: GetTask, TaskParams<'b> => DetailedTask;
     /// `tasks/update`
     UpdateTask: UpdateTask, UpdateTaskParams<'b> => EmptyResult;
     /// `tasks/cancel`
-    CancelTask: CancelTask, TaskParams<'b> => EmptyResult;
+    CancelTask: CancelTask, TaskParams<'b> => CancelTaskResult;
     /// `tasks/result`
     TaskResult: TaskResult, TaskParams<'b> => CallToolResult;
     /// `tasks/list`
-    ListTasks: ListTasks, PageParams<'b> => EmptyResult;
+    ListTasks: ListTasks, PageParams<'b> => ListTasksResult;
 }
 
 impl MayRequireInput for CallTool {}
@@ -295,7 +296,7 @@ fn strings<'b>(members: &Members<'b>, name: &str) -> Result<Strings<'b>, Error> 
         .into_iter()
         .map(|(key, value)| match str_from_json(value.get()) {
             Some(text) => Ok((key, text)),
-            None => Err(unfit(&alloc::format!("{name}/{key}"), "a string", Some(value))),
+            None => Err(unfit(&alloc::format!("{name}/{}", PointerToken(&key)), "a string", Some(value))),
         })
         .collect()
 }

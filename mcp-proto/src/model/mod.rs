@@ -80,8 +80,8 @@ pub use sampling::{
 };
 pub use subscription::{ListenResult, SubscriptionFilter};
 pub use task::{
-    CreateTaskResult, DetailedTask, LegacyTask, LegacyTaskResult, ListTasksResult, Task, TaskDetail,
-    TaskStatus,
+    CancelTaskResult, CreateTaskResult, DetailedTask, LegacyTask, LegacyTaskResult, ListTasksResult, Task,
+    TaskDetail, TaskStatus,
 };
 pub use tool::{
     CallToolResult, InvalidToolName, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution,

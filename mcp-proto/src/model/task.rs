@@ -322,6 +322,61 @@ impl ResultBody for DetailedTask {
     fn meta(&self) -> Option<&Meta> {
         self.meta.as_ref()
     }
+
+    /// 2025-11-25 has the task alone, which has failed if its tool has.
+    fn write(&self, version: ProtocolVersion, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        if !version.has_core_tasks() {
+            return view::write(out, version, self);
+        }
+        match &self.detail {
+            TaskDetail::Result(result) if is_error(result) => {
+                self.task.clone().status(TaskStatus::Failed).write(out, version)
+            }
+            _ => self.task.write(out, version),
+        }
+    }
+}
+
+fn is_error(result: &Json) -> bool {
+    rpc::Members::from_json(result.get())
+        .is_some_and(|result| result.get("isError").is_some_and(|flag| flag.get() == "true"))
+}
+
+/// Answer to `tasks/cancel`: in 2026-07-28 nothing but that the wish was heard, in 2025-11-25 the task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CancelTaskResult {
+    /// The task as it is now.
+    pub task: Task,
+    /// Metadata, written with the envelope.
+    pub meta: Option<Meta>,
+}
+
+impl CancelTaskResult {
+    /// The task as it is now.
+    #[must_use]
+    pub const fn new(task: Task) -> Self {
+        Self { task, meta: None }
+    }
+
+    setters! { meta: Meta }
+}
+
+/// As 2026-07-28 has it.
+impl Serialize for CancelTaskResult {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_struct("CancelTaskResult", 0)?.end()
+    }
+}
+
+impl ResultBody for CancelTaskResult {
+    fn meta(&self) -> Option<&Meta> {
+        self.meta.as_ref()
+    }
+
+    fn write(&self, version: ProtocolVersion, out: &mut Vec<u8>) -> Result<(), WriteError> {
+        if version.has_core_tasks() { self.task.write(out, version) } else { view::write(out, version, self) }
+    }
 }
 
 /// The answer that a request has become a task. Serialises as 2026-07-28 has it;

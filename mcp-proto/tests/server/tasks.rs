@@ -1,10 +1,11 @@
 //! Answers that are tasks, in the form of each revision.
 
 use mcp_proto::model::{
-    CallToolResult, Implementation, Json, ProtocolVersion as V, ServerCapabilities, TASKS_EXTENSION,
+    CallToolResult, CancelTaskResult, DetailedTask, Implementation, Json, ListTasksResult,
+    ProtocolVersion as V, ServerCapabilities, TASKS_EXTENSION, Task, TaskStatus,
 };
 use mcp_proto::rpc::Error;
-use mcp_proto::server::{Channel, Config, Delivery, NoTask, Progress};
+use mcp_proto::server::{Call, Channel, Config, Delivery, Event, NoTask, Progress};
 use serde_json::json;
 
 use super::pair::{LEGACY, Pair, call, initialize, legacy, modern, modern_of};
@@ -155,6 +156,67 @@ fn the_extension_is_not_of_2025_11_25() {
                 let answer = pair.error(&legacy("1", "tasks/get", r#""taskId":"x""#));
                 assert_eq!(answer["error"]["code"], -32601);
             }
+        }
+    }
+}
+
+/// The answers to the methods of tasks have the types that the specification gives them, by revision.
+#[test]
+fn answers_to_task_methods() {
+    let task = || Task::new("x", "2026-01-01T00:00:00Z");
+    let failed = r#"{"content":[],"isError":true}"#;
+    let body = |members: serde_json::Value| {
+        let mut all = json!({"taskId": "x", "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z"});
+        all.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        all
+    };
+    for version in [V::V2025_11_25, V::V2026_07_28] {
+        let mut pair = Pair::speaking(version);
+        let mut ask = |method: &str| {
+            let frame = if version.is_modern() {
+                modern_of("1", method, r#""taskId":"x""#, EXTENSION, "")
+            } else {
+                legacy("1", method, r#""taskId":"x""#)
+            };
+            let Pair { server, out, .. } = &mut pair;
+            let done = match server.handle(frame.as_bytes(), super::pair::at(0), out) {
+                Some(Event::Request(incoming)) => match incoming.typed().unwrap() {
+                    Call::GetTask(pending, _) => {
+                        let result = DetailedTask::completed(task(), Json::parse(failed).unwrap());
+                        server.respond(pending, &result, out)
+                    }
+                    Call::CancelTask(pending, _) => {
+                        let result = CancelTaskResult::new(task().status(TaskStatus::Cancelled));
+                        server.respond(pending, &result, out)
+                    }
+                    Call::ListTasks(pending, _) => {
+                        server.respond(pending, &ListTasksResult::new([task()]).next_cursor("c"), out)
+                    }
+                    other => panic!("{other:?}"),
+                },
+                other => panic!("{method}: {other:?}"),
+            };
+            assert!(done.is_written());
+            let mut answer = pair.message()["result"].take();
+            if version.is_modern() {
+                let head = answer.as_object_mut().unwrap();
+                assert_eq!(head.remove("resultType").unwrap(), "complete");
+                head.remove("_meta").unwrap();
+            }
+            answer
+        };
+        if version.is_modern() {
+            let result: serde_json::Value = serde_json::from_str(failed).unwrap();
+            assert_eq!(
+                ask("tasks/get"),
+                body(json!({"status": "completed", "ttlMs": null, "result": result}))
+            );
+            assert_eq!(ask("tasks/cancel"), json!({}));
+        } else {
+            assert_eq!(ask("tasks/get"), body(json!({"status": "failed", "ttl": null})));
+            assert_eq!(ask("tasks/cancel"), body(json!({"status": "cancelled", "ttl": null})));
+            let page = json!({"tasks": [body(json!({"status": "working", "ttl": null}))], "nextCursor": "c"});
+            assert_eq!(ask("tasks/list"), page);
         }
     }
 }

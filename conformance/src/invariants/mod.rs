@@ -53,6 +53,8 @@ pub struct Ledger {
     client: Value,
     /// What the server declared at the handshake.
     server: Option<Value>,
+    /// What it declared at discovery.
+    discovered: Option<Value>,
     opened: bool,
     /// Whether a handshake was begun, so that a modern connection has a legacy session, too.
     session: bool,
@@ -97,6 +99,7 @@ impl Ledger {
             transport,
             client: client_capabilities,
             server: None,
+            discovered: None,
             opened: false,
             session: false,
             settled: None,

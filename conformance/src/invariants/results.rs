@@ -1,10 +1,13 @@
 //! Responses: whose they are, and what a result holds in the era.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 
 use super::calls::input_request;
 use super::envelope::is_id;
 use super::{Breach, Ledger, Request, tables};
+use crate::revision::Revision;
 use crate::text::shorten;
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
@@ -20,6 +23,47 @@ pub(super) fn check(ledger: &mut Ledger, members: &Map<String, Value>, breaches:
     let complete = result.get("resultType").is_none_or(|kind| kind == "complete");
     if complete && !is_task(&request, result) {
         tables::result(ledger, &request.method, result, breaches);
+        offered(ledger, &request, result, breaches);
+        unique(ledger, &request.method, result, breaches);
+    }
+}
+
+/// What a list offers was declared, if it is known what was declared.
+fn offered(ledger: &mut Ledger, request: &Request, result: &Value, breaches: &mut Vec<Breach>) {
+    let (member, capability, ids): (_, _, &[&'static str]) = match request.method.as_str() {
+        "server/discover" => {
+            ledger.discovered = Some(result.get("capabilities").cloned().unwrap_or_default());
+            return;
+        }
+        "tools/list" => ("tools", "tools", &["S-TOOL-01"]),
+        "prompts/list" => ("prompts", "prompts", &["S-PROMPT-01", "LB-LIFE-03", "LB-LIFE-04"]),
+        "resources/list" => ("resources", "resources", &["S-RES-01"]),
+        "resources/templates/list" => ("resourceTemplates", "resources", &["S-RES-01"]),
+        _ => return,
+    };
+    let declared = if request.modern { &ledger.discovered } else { &ledger.server };
+    let undeclared = declared.as_ref().is_some_and(|all| !super::declares(all, capability));
+    let some = result.get(member).and_then(Value::as_array).is_some_and(|items| !items.is_empty());
+    if undeclared && some {
+        let at = format!("/result/{member}");
+        let expected = format!("no {member}, as `{capability}` is not declared");
+        breaches.push(ledger.must("offered-declared", ids, &at, &expected, &result[member]));
+    }
+}
+
+/// A name that stands twice in a page of tools names neither.
+fn unique(ledger: &Ledger, method: &str, result: &Value, breaches: &mut Vec<Breach>) {
+    if method != "tools/list" || ledger.revision < Revision::V2025_11_25 {
+        return;
+    }
+    let mut seen = BTreeSet::new();
+    for (index, tool) in result.get("tools").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let Some(name) = tool.get("name").and_then(Value::as_str) else { continue };
+        if !seen.insert(name) {
+            let at = format!("/result/tools/{index}/name");
+            let got = Value::from(name);
+            breaches.push(ledger.should("unique-names", &["S-TOOL-10"], &at, "a name of its own", &got));
+        }
     }
 }
 

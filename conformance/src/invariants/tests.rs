@@ -522,6 +522,38 @@ fn known_members_have_their_types_and_their_time() {
 }
 
 #[test]
+fn a_list_offers_what_was_declared_and_each_name_once() {
+    let tool = json!({"name": "t", "inputSchema": {"type": "object"}});
+    for revision in [B, D, E] {
+        let lists = |capabilities: Value| {
+            let mut ledger = ledger(revision, json!({}), &[request("tools/list", json!({}))]);
+            ledger.server = Some(capabilities.clone());
+            ledger.discovered = Some(capabilities);
+            ledger
+        };
+        let hints = |mut result: Value| {
+            if revision == E {
+                result["ttlMs"] = json!(0);
+                result["cacheScope"] = json!("public");
+            }
+            response(revision, result)
+        };
+        let some = hints(json!({"tools": [tool]}));
+        breaks(&mut lists(json!({})), &some, "S-TOOL-01", "/result/tools");
+        keeps(&mut lists(json!({"tools": {}})), &some);
+        keeps(&mut lists(json!({})), &hints(json!({"tools": []})));
+        let twice = hints(json!({"tools": [tool, tool]}));
+        if revision >= D {
+            let breach =
+                breaks(&mut lists(json!({"tools": {}})), &twice, "S-TOOL-10", "/result/tools/1/name");
+            assert_eq!(breach.level, Level::Should);
+        } else {
+            keeps(&mut lists(json!({"tools": {}})), &twice);
+        }
+    }
+}
+
+#[test]
 fn meta_names_keep_to_the_grammar() {
     let hold = |revision, key: &str| {
         let mut open = ledger(revision, json!({}), &[request("ping", json!({}))]);

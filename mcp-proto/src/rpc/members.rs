@@ -4,11 +4,11 @@ use alloc::borrow::Cow;
 use alloc::vec::Vec;
 use core::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::Error;
-use super::id::{CowStr, str_from_json};
+use super::id::str_from_json;
+use super::scan::{Fault, Scanner};
 
 /// How many members fit without an allocation. A modern `tools/call` has three in `params` and up to
 /// six in `_meta`.
@@ -35,9 +35,9 @@ impl<'b> Members<'b> {
     #[must_use]
     pub fn from_json(json: &'b str) -> Option<Self> {
         let mut found = Object::default();
-        let mut de = serde_json::Deserializer::from_str(json);
-        ObjectSeed { into: &mut found, meta: None, max: MOST }.deserialize(&mut de).ok()?;
-        de.end().ok()?;
+        let mut scanner = Scanner::new(json);
+        found.read(&mut scanner, None, MOST).ok()?;
+        scanner.end().ok()?;
         matches!(found.shape, Shape::Object { repeated: false, too_many: false }).then_some(found.members)
     }
 
@@ -176,84 +176,46 @@ pub(crate) struct Object<'b> {
     pub(crate) members: Members<'b>,
 }
 
-/// Reads a value into an [`Object`]; a value of another type is noted, not an error, for the id of the
-/// message may come later. With `meta`, the member `_meta` is read into that one instead.
-pub(crate) struct ObjectSeed<'a, 'b> {
-    pub(crate) into: &'a mut Object<'b>,
-    pub(crate) meta: Option<&'a mut Object<'b>>,
-    pub(crate) max: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for ObjectSeed<'_, 'de> {
-    type Value = ();
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for ObjectSeed<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let (mut repeated, mut too_many) = (false, false);
-        while let Some(CowStr(name)) = map.next_key::<CowStr<'de>>()? {
-            if name == "_meta"
-                && let Some(meta) = self.meta.as_deref_mut()
-            {
-                repeated |= meta.shape != Shape::Absent;
-                *meta = Object::default();
-                map.next_value_seed(ObjectSeed { into: meta, meta: None, max: self.max })?;
-                continue;
+impl<'b> Object<'b> {
+    /// Reads the next value; one of another type is noted, not an error, for the id of the message may come
+    /// later. With `meta`, the member `_meta` is read into that one instead.
+    pub(super) fn read(
+        &mut self,
+        scanner: &mut Scanner<'b>,
+        mut meta: Option<&mut Self>,
+        max: usize,
+    ) -> Result<(), Fault> {
+        let other = match scanner.peek() {
+            Some(b'{') => {
+                let (mut repeated, mut too_many) = (false, false);
+                scanner.object(|scanner, name| {
+                    if name == "_meta"
+                        && let Some(meta) = meta.as_deref_mut()
+                    {
+                        if meta.shape != Shape::Absent {
+                            repeated = true;
+                            *meta = Self::default();
+                        }
+                        return meta.read(scanner, None, max);
+                    }
+                    let value = scanner.value()?;
+                    if self.members.len() >= max {
+                        too_many = true;
+                    } else {
+                        repeated |= self.members.get(&name).is_some();
+                        self.members.push(name, value);
+                    }
+                    Ok(())
+                })?;
+                self.shape = Shape::Object { repeated, too_many };
+                return Ok(());
             }
-            let value = map.next_value::<&'de RawValue>()?;
-            if self.into.members.len() >= self.max {
-                too_many = true;
-                continue;
-            }
-            repeated |= self.into.members.get(&name).is_some();
-            self.into.members.push(name, value);
-        }
-        self.into.shape = Shape::Object { repeated, too_many };
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        self.into.shape = Shape::Array;
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        self.into.shape = Shape::Null;
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        self.into.shape = Shape::Scalar;
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        self.into.shape = Shape::Scalar;
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        self.into.shape = Shape::Scalar;
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        self.into.shape = Shape::Scalar;
-        Ok(())
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        self.into.shape = Shape::Scalar;
+            Some(b'[') => Shape::Array,
+            Some(b'n') => Shape::Null,
+            _ => Shape::Scalar,
+        };
+        scanner.value()?;
+        self.shape = other;
         Ok(())
     }
 }

@@ -2,13 +2,12 @@
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
-use core::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::id::{CowStr, str_from_json};
-use super::members::{Object, ObjectSeed, Shape};
+use super::id::str_from_json;
+use super::members::{Object, Shape};
+use super::scan::{Fault, Scanner};
 use super::{Error, Members, RequestId};
 use crate::limits::Limits;
 
@@ -84,14 +83,14 @@ impl<'b> Params<'b> {
     #[must_use]
     pub fn from_json(json: &'b str) -> Option<Self> {
         let mut params = Self::default();
-        let mut de = serde_json::Deserializer::from_str(json);
-        params.seed(super::members::MOST).deserialize(&mut de).ok()?;
-        de.end().ok()?;
+        let mut scanner = Scanner::new(json);
+        params.read(&mut scanner, super::members::MOST).ok()?;
+        scanner.end().ok()?;
         matches!(params.object.shape, Shape::Object { .. }).then_some(params)
     }
 
-    fn seed(&mut self, max: usize) -> ObjectSeed<'_, 'b> {
-        ObjectSeed { into: &mut self.object, meta: Some(&mut self.meta), max }
+    fn read(&mut self, scanner: &mut Scanner<'b>, max: usize) -> Result<(), Fault> {
+        self.object.read(scanner, Some(&mut self.meta), max)
     }
 
     /// The members but `_meta`.
@@ -176,54 +175,40 @@ pub fn parse<'b>(frame: &'b [u8], limits: &Limits) -> Result<Parsed<'b>, Malform
     let Ok(text) = core::str::from_utf8(frame) else {
         return Err(Malformed::anonymous(Error::parse_error("Parse error: the message is not UTF-8")));
     };
-    if text.trim_start_matches([' ', '\t', '\r', '\n']).starts_with('[') {
-        return parse_batch(text, limits).map(Parsed::Batch);
+    let mut scanner = Scanner::new(text);
+    if scanner.peek() == Some(b'[') {
+        return parse_batch(scanner, limits).map_err(|fault| syntax(text, fault))?.map(Parsed::Batch);
     }
     let mut envelope = Envelope::default();
-    let mut de = serde_json::Deserializer::from_str(text);
-    EnvelopeSeed { into: &mut envelope, max_members: limits.max_members }
-        .deserialize(&mut de)
-        .and_then(|()| de.end())
-        .map_err(|e| Malformed::anonymous(syntax(&e)))?;
-    envelope.classify(text, limits).map(Parsed::Message)
+    envelope.read(&mut scanner, limits.max_members).map_err(|fault| syntax(text, fault))?;
+    envelope.classify(&scanner, limits).map(Parsed::Message)
 }
 
-fn parse_batch<'b>(text: &'b str, limits: &Limits) -> Result<Batch<'b>, Malformed> {
-    struct Items {
-        max: usize,
-    }
-    impl<'de> Visitor<'de> for Items {
-        type Value = Option<Vec<&'de RawValue>>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an array")
+fn parse_batch<'b>(mut scanner: Scanner<'b>, limits: &Limits) -> Result<Result<Batch<'b>, Malformed>, Fault> {
+    let (mut items, mut too_many) = (Vec::new(), false);
+    scanner.array(|scanner| {
+        let item = scanner.value()?;
+        too_many |= items.len() == limits.max_batch;
+        if !too_many {
+            items.push(item);
         }
-        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-            let mut items = Vec::new();
-            while let Some(item) = seq.next_element()? {
-                if items.len() == self.max {
-                    while seq.next_element::<IgnoredAny>()?.is_some() {}
-                    return Ok(None);
-                }
-                items.push(item);
-            }
-            Ok(Some(items))
-        }
-    }
-    let mut de = serde_json::Deserializer::from_str(text);
-    let items = de
-        .deserialize_seq(Items { max: limits.max_batch })
-        .and_then(|items| de.end().map(|()| items))
-        .map_err(|e| Malformed::anonymous(syntax(&e)))?;
+        Ok(())
+    })?;
+    scanner.end()?;
     let refuse = |message| Err(Malformed::anonymous(Error::invalid_request(message)));
-    match items {
-        None => refuse("Invalid request: the batch holds too many messages"),
-        Some(items) if items.is_empty() => refuse("Invalid request: the batch is empty"),
-        Some(items) => Ok(Batch { items: items.into_iter() }),
-    }
+    Ok(if too_many {
+        refuse("Invalid request: the batch holds too many messages")
+    } else if items.is_empty() {
+        refuse("Invalid request: the batch is empty")
+    } else {
+        Ok(Batch { items: items.into_iter() })
+    })
 }
 
-fn syntax(e: &serde_json::Error) -> Error {
-    Error::parse_error(alloc::format!("Parse error at line {} column {}", e.line(), e.column()))
+#[cold]
+fn syntax(text: &str, fault: Fault) -> Malformed {
+    let (line, column) = fault.place(text);
+    Malformed::anonymous(Error::parse_error(alloc::format!("Parse error at line {line} column {column}")))
 }
 
 impl Malformed {
@@ -247,7 +232,37 @@ struct Envelope<'b> {
 }
 
 impl<'b> Envelope<'b> {
-    fn classify(self, text: &str, limits: &Limits) -> Result<Message<'b>, Malformed> {
+    /// A top-level value of another type is noted, not an error: it is JSON, so the answer is -32600.
+    fn read(&mut self, scanner: &mut Scanner<'b>, max_members: usize) -> Result<(), Fault> {
+        if scanner.peek() == Some(b'{') {
+            self.object = true;
+            scanner.object(|scanner, name| {
+                let slot = match &*name {
+                    "jsonrpc" => &mut self.jsonrpc,
+                    "id" => &mut self.id,
+                    "method" => &mut self.method,
+                    "result" => &mut self.result,
+                    "error" => &mut self.error,
+                    "params" => {
+                        if core::mem::replace(&mut self.has_params, true) {
+                            self.repeated = true;
+                            self.params = Params::default();
+                        }
+                        return self.params.read(scanner, max_members);
+                    }
+                    // Names are case-sensitive: a look-alike is just another unknown member.
+                    _ => return scanner.value().map(drop),
+                };
+                self.repeated |= slot.replace(scanner.value()?).is_some();
+                Ok(())
+            })?;
+        } else {
+            scanner.value()?;
+        }
+        scanner.end()
+    }
+
+    fn classify(self, scanner: &Scanner<'b>, limits: &Limits) -> Result<Message<'b>, Malformed> {
         let id = self.id.and_then(|raw| RequestId::parse(raw.get(), limits.max_id));
         let is_response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
         let bad = |id: Option<RequestId>, message: &'static str| {
@@ -259,7 +274,7 @@ impl<'b> Envelope<'b> {
         if self.repeated {
             return bad(id, "Invalid request: a member is given twice");
         }
-        if deeper_than(text.as_bytes(), limits.max_depth) {
+        if scanner.went_deeper_than(limits.max_depth) {
             return bad(id, "Invalid request: nested too deeply");
         }
         if self
@@ -296,107 +311,6 @@ impl<'b> Envelope<'b> {
             (_, _, _, _) => bad(None, "Invalid response: `id` must be a string or an integer"),
         }
     }
-}
-
-struct EnvelopeSeed<'a, 'b> {
-    into: &'a mut Envelope<'b>,
-    max_members: usize,
-}
-
-impl<'de> DeserializeSeed<'de> for EnvelopeSeed<'_, 'de> {
-    type Value = ();
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-/// A top-level value of another type is noted, not an error: it is JSON, so the answer is -32600.
-macro_rules! not_an_object {
-    ($($visit:ident: $t:ty),*) => { $(fn $visit<E>(self, _: $t) -> Result<(), E> { Ok(()) })* };
-}
-
-impl<'de> Visitor<'de> for EnvelopeSeed<'_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON-RPC message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let into = self.into;
-        into.object = true;
-        while let Some(CowStr(name)) = map.next_key::<CowStr<'de>>()? {
-            let slot = match &*name {
-                "jsonrpc" => &mut into.jsonrpc,
-                "id" => &mut into.id,
-                "method" => &mut into.method,
-                "result" => &mut into.result,
-                "error" => &mut into.error,
-                "params" => {
-                    into.repeated |= core::mem::replace(&mut into.has_params, true);
-                    into.params = Params::default();
-                    map.next_value_seed(into.params.seed(self.max_members))?;
-                    continue;
-                }
-                // Names are case-sensitive: a look-alike is just another unknown member.
-                _ => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
-            into.repeated |= slot.replace(map.next_value()?).is_some();
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    not_an_object!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
-}
-
-/// Whether valid JSON nests deeper than `max`. Counting every opening bracket is an upper bound that costs
-/// next to nothing; only a text with many of them is walked.
-fn deeper_than(json: &[u8], max: usize) -> bool {
-    // `[` and `{` differ in one bit. Counted in bytes, of which many fit into a register.
-    let opening: usize = json
-        .chunks(255)
-        .map(|chunk| usize::from(chunk.iter().map(|b| u8::from(b | 0x20 == b'{')).sum::<u8>()))
-        .sum();
-    if opening <= max {
-        return false;
-    }
-    let (mut depth, mut at) = (0usize, 0usize);
-    while let Some(&byte) = json.get(at) {
-        match byte {
-            b'"' => {
-                at += 1;
-                while let Some(step) = memchr::memchr2(b'"', b'\\', json.get(at..).unwrap_or_default()) {
-                    at += step;
-                    if json[at] == b'"' {
-                        break;
-                    }
-                    at += 2;
-                }
-            }
-            b'{' | b'[' => {
-                depth += 1;
-                if depth > max {
-                    return true;
-                }
-            }
-            b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        at += 1;
-    }
-    false
 }
 
 #[cfg(test)]

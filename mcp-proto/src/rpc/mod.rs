@@ -8,6 +8,7 @@ mod error;
 mod id;
 mod members;
 mod message;
+mod scan;
 mod write;
 
 pub use error::{Error, code};

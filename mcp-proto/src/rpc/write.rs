@@ -2,39 +2,20 @@
 
 use alloc::vec::Vec;
 
+use super::scan::plain;
 use super::{Error, RequestId};
 
 /// Appends a JSON string.
 pub fn write_str(out: &mut Vec<u8>, text: &str) {
-    const CHUNK: usize = 64;
-    out.reserve(text.len() + 2);
-    out.push(b'"');
-    // Most text needs no escape: look at many bytes at a time, and at single ones only where there is one.
-    let mut rest = text.as_bytes();
-    while let Some((chunk, after)) = rest.split_first_chunk::<CHUNK>() {
-        if chunk.iter().fold(false, |any, byte| any | must_be_escaped(*byte)) {
-            write_escaped(out, chunk);
-        } else {
-            out.extend_from_slice(chunk);
-        }
-        rest = after;
-    }
-    write_escaped(out, rest);
-    out.push(b'"');
-}
-
-const fn must_be_escaped(byte: u8) -> bool {
-    (byte < 0x20) | (byte == b'"') | (byte == b'\\')
-}
-
-fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
+    let bytes = text.as_bytes();
+    out.reserve(bytes.len() + 2);
+    out.push(b'"');
     let mut from = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        if !must_be_escaped(byte) {
-            continue;
-        }
+    loop {
+        let at = plain(bytes, from);
         out.extend_from_slice(&bytes[from..at]);
+        let Some(&byte) = bytes.get(at) else { break };
         from = at + 1;
         match byte {
             b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
@@ -49,7 +30,7 @@ fn write_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
             }
         }
     }
-    out.extend_from_slice(&bytes[from..]);
+    out.push(b'"');
 }
 
 /// Appends an error response; without an id where the id could not be read.

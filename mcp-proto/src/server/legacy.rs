@@ -235,7 +235,9 @@ impl Ask {
 impl Parked {
     /// Keeps the params of a call whose answer may be questions.
     pub(crate) fn new(method: ServerMethod, params: &Members<'_>) -> Self {
-        let mut members = Vec::new();
+        // Two quotes, a colon and a comma for each; escapes in names are rare.
+        let len = params.iter().map(|(name, value)| name.len() + value.get().len() + 4).sum();
+        let mut members = Vec::with_capacity(len);
         for (name, value) in params.iter() {
             if matches!(name, "inputResponses" | "requestState") {
                 continue;

@@ -242,6 +242,11 @@ impl Streams {
         get.and_then(|id| self.stream(id)).is_some_and(|stream| stream.attached.is_some())
     }
 
+    /// Whether a response reads this stream.
+    pub(crate) fn has_reader(&self, stream: StreamId) -> bool {
+        self.stream(stream).is_some_and(|stream| stream.attached.is_some())
+    }
+
     /// Bytes that wait for the reader of a stream, if it has one.
     pub(crate) fn pending_of(&self, stream: StreamId) -> usize {
         let attached = self.stream(stream).and_then(|stream| stream.attached.as_ref());

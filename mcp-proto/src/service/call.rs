@@ -201,6 +201,18 @@ impl Ctx {
         }
     }
 
+    /// Ends the HTTP response of this call while the call goes on: the client comes back for the rest when it
+    /// was told to wait, so that no connection is held open for a long time. What is sent from now on waits
+    /// for it, within [`Limits::event_log_bytes`](crate::limits::Limits::event_log_bytes).
+    ///
+    /// Only 2025-11-25 over HTTP has this; elsewhere nothing happens. Whether it was done.
+    /// [spec: 2025-11-25 basic/transports#sending-messages-to-the-server]
+    pub fn close_stream(&self) -> bool {
+        let mut state = self.call.shared.lock();
+        let state = &mut *state;
+        state.streaming.as_mut().is_some_and(|streaming| streaming.let_go(&state.connection, self.call.key))
+    }
+
     /// Logs any value: not sent below the level that the client asked for. Waits while the client is slow
     /// to read.
     /// [spec: server/utilities/logging]

@@ -268,6 +268,14 @@ impl Legacy {
             self.release(state);
             return true;
         }
+        if self.accepts.sse && streaming.is_let_go(reader) {
+            self.begin(state, head, out);
+            if let (Some(streaming), Some(reader)) = (&mut state.streaming, &self.reader) {
+                while streaming.streams.write(reader, PIECE, out) == Progress::More {}
+            }
+            self.release(state);
+            return true;
+        }
         let whole = self.accepts.json
             && !self.begun
             && (!self.accepts.sse || self.settings.events == crate::http::Events::WhenNeeded);

@@ -15,6 +15,8 @@ pub(crate) struct Streaming {
     pub(crate) streams: Streams,
     writers: Vec<(StreamId, Waker)>,
     readers: usize,
+    /// Streams whose response is to end, though more will come.
+    let_go: Vec<StreamId>,
     /// The GET stream is to end.
     closing: bool,
     /// The session is over: every stream ends.
@@ -27,6 +29,7 @@ impl Streaming {
             streams: Streams::new(version, limits),
             writers: Vec::new(),
             readers: 0,
+            let_go: Vec::new(),
             closing: false,
             ended: false,
         })
@@ -73,7 +76,29 @@ impl Streaming {
     pub(crate) fn closed(&mut self, reader: Reader) {
         self.readers = self.readers.saturating_sub(1);
         self.writers.retain(|(stream, _)| *stream != reader.stream());
+        self.let_go.retain(|stream| *stream != reader.stream());
         self.streams.detach(reader);
+    }
+
+    /// The response of a request is to end before the answer: the client comes back for it. `false` if the
+    /// revision has no such thing, or if nobody reads.
+    pub(crate) fn let_go(&mut self, connection: &Connection, request: RequestKey) -> bool {
+        let Some(slot) = connection.slot(request) else { return false };
+        let stream = StreamId::from_number(slot.stream);
+        let can = slot.version.has_priming_events() && self.streams.has_reader(stream);
+        if can && !self.let_go.contains(&stream) {
+            self.let_go.push(stream);
+            if let Some(at) = self.writers.iter().position(|(id, _)| *id == stream) {
+                self.writers.swap_remove(at).1.wake();
+            }
+        }
+        can
+    }
+
+    /// Whether the response of this reader is to end. It is asked once.
+    pub(crate) fn is_let_go(&mut self, reader: &Reader) -> bool {
+        let at = self.let_go.iter().position(|stream| *stream == reader.stream());
+        at.map(|at| self.let_go.swap_remove(at)).is_some()
     }
 
     pub(crate) const fn has_readers(&self) -> bool {

@@ -1,4 +1,5 @@
-// One release of the 1.x TypeScript SDK as client of the fixture server, over stdio.
+// One release of the 1.x TypeScript SDK as client of the fixture server, over stdio; over HTTP if the command
+// has the argument `--http`.
 //
 //   node sdk-1.mjs PACKAGE REVISION -- COMMAND [ARGS…]
 //
@@ -6,7 +7,7 @@
 // negotiate. MCP_PEERS names the folder that holds node_modules.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { arguments_, run, tap } from './steps.mjs';
+import { arguments_, run, serve, tap } from './steps.mjs';
 
 const { options: [name, revision], command, args } = arguments_();
 const require = createRequire(join(process.env.MCP_PEERS, 'package.json'));
@@ -34,7 +35,10 @@ client.setNotificationHandler(schemas.ResourceUpdatedNotificationSchema, async (
 client.setNotificationHandler(schemas.ToolListChangedNotificationSchema, async () => { changes.push('tools'); });
 client.setNotificationHandler(schemas.PromptListChangedNotificationSchema, async () => { changes.push('prompts'); });
 
-const transport = new StdioClientTransport({ command, args, stderr: 'inherit', env: process.env });
+const server = args.includes('--http') ? await serve(command, args) : undefined;
+const transport = server
+  ? new (require(`${name}/client/streamableHttp.js`).StreamableHTTPClientTransport)(server.url)
+  : new StdioClientTransport({ command, args, stderr: 'inherit', env: process.env });
 const wire = tap(transport);
 let child;
 
@@ -51,11 +55,12 @@ async function pages(method, member) {
 }
 
 await run({
-  label: `${name} ${revision}`,
+  label: `${name} ${revision}${server ? ' http' : ''}`,
   era: 'legacy',
   revision,
   wire, errors, answers, updates, changes,
   process: () => child,
+  url: server?.url,
   connect: async () => {
     await client.connect(transport);
     child = transport._process;

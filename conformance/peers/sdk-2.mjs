@@ -1,4 +1,5 @@
-// The 2.x TypeScript client as client of the fixture server, over stdio.
+// The 2.x TypeScript client as client of the fixture server, over stdio; over HTTP if the command
+// has the argument `--http`.
 //
 //   node sdk-2.mjs legacy|modern|auto REVISION -- COMMAND [ARGS…]
 //
@@ -7,11 +8,11 @@
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { arguments_, run, tap } from './steps.mjs';
+import { arguments_, run, serve, tap } from './steps.mjs';
 
 const { options: [mode, revision], command, args } = arguments_();
 const require = createRequire(join(process.env.MCP_PEERS, 'package.json'));
-const { Client } = require('@modelcontextprotocol/client');
+const { Client, StreamableHTTPClientTransport } = require('@modelcontextprotocol/client');
 const { StdioClientTransport } = require('@modelcontextprotocol/client/stdio');
 
 const answers = { rootsAsked: 0 };
@@ -33,7 +34,10 @@ client.setNotificationHandler('notifications/resources/updated', async ({ params
 client.setNotificationHandler('notifications/tools/list_changed', async () => { changes.push('tools'); });
 client.setNotificationHandler('notifications/prompts/list_changed', async () => { changes.push('prompts'); });
 
-const transport = new StdioClientTransport({ command, args, stderr: 'inherit', env: process.env });
+const server = args.includes('--http') ? await serve(command, args) : undefined;
+const transport = server
+  ? new StreamableHTTPClientTransport(server.url)
+  : new StdioClientTransport({ command, args, stderr: 'inherit', env: process.env });
 const wire = tap(transport);
 let child;
 
@@ -44,11 +48,12 @@ async function listen(filter) {
 }
 
 await run({
-  label: `client-2 ${mode} ${revision}`,
+  label: `client-2 ${mode} ${revision}${server ? ' http' : ''}`,
   era: mode === 'legacy' ? 'legacy' : 'modern',
   revision,
   wire, errors, answers, updates, changes,
   process: () => child,
+  url: server?.url,
   negotiated: () => client.getNegotiatedProtocolVersion(),
   connect: async () => {
     await client.connect(transport);

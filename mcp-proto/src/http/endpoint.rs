@@ -1,5 +1,6 @@
 //! One endpoint for all revisions: what becomes of a request is decided here, before anything runs.
 
+use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use core::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct Settings {
     pub keep_alive: Option<Duration>,
     /// How long a legacy client should wait before it comes back to a stream that was cut.
     pub retry: Option<Duration>,
+    /// Where clients of 2024-11-05 find the transport that they know. Off by default.
+    pub sse: Option<HttpSse>,
 }
 
 impl Default for Settings {
@@ -36,7 +39,33 @@ impl Default for Settings {
             events: Events::WhenNeeded,
             keep_alive: Some(Duration::from_secs(15)),
             retry: Some(Duration::from_secs(1)),
+            sse: None,
         }
+    }
+}
+
+impl Settings {
+    /// Serves the transport of 2024-11-05, too: a stream at `/sse`, whose messages go to `/messages`.
+    #[must_use]
+    pub fn with_sse(mut self) -> Self {
+        self.sse = Some(HttpSse::default());
+        self
+    }
+}
+
+/// The two URLs of the transport of 2024-11-05. [spec: 2024-11-05 basic/transports#http-with-sse]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HttpSse {
+    /// The path of the stream: `/sse`.
+    pub stream: Cow<'static, str>,
+    /// The path that messages are posted to: `/messages`. The stream tells it to its client.
+    pub messages: Cow<'static, str>,
+}
+
+impl Default for HttpSse {
+    fn default() -> Self {
+        Self { stream: Cow::Borrowed("/sse"), messages: Cow::Borrowed("/messages") }
     }
 }
 
@@ -144,6 +173,11 @@ impl Endpoint {
     pub fn admit(&self, head: &impl Head) -> Result<(), Response> {
         self.settings.origins.check(head).map_err(|refused| Response::refused(403, refused))?;
         let legacy = self.config.latest_legacy().is_some();
+        match self.settings.sse.as_ref().filter(|_| legacy) {
+            Some(sse) if head.path() == sse.stream => return only(head, "GET"),
+            Some(sse) if head.path() == sse.messages => return only(head, "POST"),
+            _ => {}
+        }
         match head.method() {
             "POST" => Ok(()),
             "GET" | "DELETE" if legacy && !self.is_modern(head) => Ok(()),
@@ -276,6 +310,11 @@ impl Endpoint {
         };
         Response::error(status, id, &Error::invalid_request(alloc::format!("Invalid request: {why}")))
     }
+}
+
+#[allow(clippy::result_large_err)] // the error is what is sent
+fn only(head: &impl Head, method: &'static str) -> Result<(), Response> {
+    if head.method() == method { Ok(()) } else { Err(Response::method_not_allowed(method)) }
 }
 
 /// The answer to whoever names a session that is not there, was never there, or belongs to someone else.

@@ -32,7 +32,7 @@ pub mod value;
 
 pub use auth::{InvalidResource, InvalidUrl, ProtectedResource, ProtectedResourceBuilder, TokenState};
 pub use bearer::{BadAuthorization, bearer};
-pub use endpoint::{Endpoint, Events, Post, Settings, Taken};
+pub use endpoint::{Endpoint, Events, HttpSse, Post, Settings, Taken};
 pub use exchange::Exchange;
 pub use head::{Head, ResponseHead};
 pub use origin::Origins;
@@ -51,20 +51,24 @@ fn printable(bytes: &[u8]) -> alloc::string::String {
 
 #[cfg(test)]
 pub(crate) mod testing {
+    use alloc::string::String;
     use alloc::vec::Vec;
 
     use super::Head;
 
     /// A head for tests: a target and headers, names in any case.
-    #[derive(Debug, Default, Clone)]
+    #[derive(Debug, Clone)]
     pub(crate) struct TestHead {
+        pub(crate) method: &'static str,
+        pub(crate) path: &'static str,
+        pub(crate) query: Option<String>,
         pub(crate) authority: Option<&'static str>,
         pub(crate) headers: Vec<(&'static str, Vec<u8>)>,
     }
 
     impl TestHead {
-        pub(crate) fn new() -> Self {
-            Self::default()
+        pub(crate) const fn new() -> Self {
+            Self { method: "POST", path: "/mcp", query: None, authority: None, headers: Vec::new() }
         }
 
         pub(crate) fn with(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
@@ -85,20 +89,20 @@ pub(crate) mod testing {
 
     impl Head for TestHead {
         fn method(&self) -> &str {
-            "POST"
+            self.method
         }
         fn path(&self) -> &str {
-            "/mcp"
+            self.path
         }
         fn query(&self) -> Option<&str> {
-            None
+            self.query.as_deref()
         }
         fn authority(&self) -> Option<&str> {
             self.authority
         }
         fn values<'h>(&'h self, name: &str) -> impl Iterator<Item = &'h [u8]> {
             assert_eq!(name, name.to_ascii_lowercase(), "names are asked for in lower case");
-            let name = alloc::string::String::from(name);
+            let name = String::from(name);
             self.headers.iter().filter(move |(n, _)| n.eq_ignore_ascii_case(&name)).map(|(_, v)| &v[..])
         }
     }

@@ -145,6 +145,11 @@ impl State {
         }
     }
 
+    /// Whether someone waits for output.
+    pub(crate) const fn has_driver(&self) -> bool {
+        self.driver.is_some()
+    }
+
     /// The output was written, or some of it.
     pub(crate) fn written(&mut self) {
         self.writers.drain(..).for_each(Waker::wake);

@@ -8,7 +8,7 @@ use super::super::dispatch;
 use super::super::job::Job;
 use super::super::session::{Shared, State};
 use super::Reply;
-use crate::codec::sse::write_comment;
+use crate::codec::sse::{write_comment, write_event};
 use crate::http::endpoint::Settings;
 use crate::http::exchange::Silence;
 use crate::http::media::Accepts;
@@ -36,6 +36,10 @@ pub struct Exchange {
 enum Kind {
     Modern(Body),
     Legacy(Legacy),
+    /// The one stream of a 2024-11-05 session: everything the server sends.
+    Sse,
+    /// A message that is answered elsewhere.
+    Accepted,
 }
 
 struct Legacy {
@@ -122,6 +126,23 @@ impl Exchange {
             silence: Silence::new(settings.keep_alive, now),
             over: false,
         }
+    }
+
+    /// The stream of a 2024-11-05 client, which begins with where to post.
+    pub(crate) fn sse(shared: &Arc<Shared>, endpoint: &Endpoint, post_to: &str, now: Instant) -> Self {
+        let mut exchange = Self::new(shared, Kind::Sse, endpoint.settings(), now);
+        exchange.head = Some(events_head(200));
+        // Its path is ours, and the rest is a number: there is nothing in it that an event cannot hold.
+        let _ = write_event(&mut exchange.body, None, Some("endpoint"), post_to.as_bytes());
+        exchange
+    }
+
+    /// The answer to a message whose own answer goes elsewhere.
+    pub(crate) fn accepted(shared: &Arc<Shared>, endpoint: &Endpoint, now: Instant) -> Self {
+        let mut exchange = Self::new(shared, Kind::Accepted, endpoint.settings(), now);
+        exchange.head = Some(ResponseHead::new(202));
+        exchange.over = true;
+        exchange
     }
 
     pub(crate) const fn jobs_mut(&mut self) -> &mut Vec<Job> {
@@ -222,6 +243,8 @@ impl Exchange {
                 }
             }
             Kind::Legacy(_) => {}
+            Kind::Sse => write_comment(&mut self.body, ""),
+            Kind::Accepted => {}
         }
     }
 
@@ -254,6 +277,17 @@ impl Exchange {
                 self.over = body.is_over() || state.aborted;
             }
             Kind::Legacy(legacy) => self.over = legacy.settle(state, &mut self.head, &mut self.body),
+            Kind::Sse => {
+                if state.out.is_empty() {
+                    state.connection.flush_subscriptions(&mut state.out);
+                }
+                for line in state.out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                    let _ = write_event(&mut self.body, None, Some("message"), line);
+                }
+                state.out.clear();
+                self.over = state.aborted;
+            }
+            Kind::Accepted => {}
         }
     }
 }
@@ -355,7 +389,7 @@ impl Legacy {
 impl Drop for Exchange {
     fn drop(&mut self) {
         match &mut self.kind {
-            Kind::Modern(_) => {
+            Kind::Modern(_) | Kind::Sse => {
                 // What has become a task goes on by itself. [spec: basic/patterns/cancellation]
                 let calls = self.shared.lock().abort();
                 for call in calls {
@@ -363,6 +397,7 @@ impl Drop for Exchange {
                 }
             }
             Kind::Legacy(legacy) => legacy.release(&mut self.shared.lock()),
+            Kind::Accepted => {}
         }
     }
 }

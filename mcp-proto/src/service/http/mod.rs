@@ -16,6 +16,7 @@
 mod exchange;
 mod legacy;
 mod sessions;
+mod sse;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -31,7 +32,7 @@ use super::session::Shared;
 use super::{Authorizer, BoxFuture, Principal, Service};
 use crate::http::endpoint::{Post, Taken, unknown_session};
 use crate::http::{Endpoint, Head, Response, Settings};
-use crate::rpc::{Error, Message, Parsed, code};
+use crate::rpc::{Error, Message, Parsed, RequestId, code};
 use crate::server::Connection;
 use crate::time::{Instant, UnixTime};
 
@@ -95,6 +96,14 @@ impl HttpService {
         &self.0.endpoint
     }
 
+    /// Whether a path belongs to this service besides the one that it is served at.
+    #[must_use]
+    pub fn has_path(&self, path: &str) -> bool {
+        let sse = self.0.endpoint.settings().sse.as_ref();
+        sse.is_some_and(|sse| path == sse.stream || path == sse.messages)
+            || self.0.authorizer.as_ref().is_some_and(|auth| auth.resource().is_metadata_path(path))
+    }
+
     /// Looks at the head alone. Call it before the body is read.
     ///
     /// # Errors
@@ -156,6 +165,9 @@ impl HttpService {
         now: Instant,
         unix: UnixTime,
     ) -> Reply {
+        if let Some(reply) = self.sse(head, body, principal.as_ref(), now, unix) {
+            return reply;
+        }
         match self.0.endpoint.take(head, body) {
             Taken::Refused(response) => Reply::Full(response),
             Taken::Modern(post) => match self.permit(&post.parsed, principal.as_ref()) {
@@ -302,10 +314,7 @@ impl HttpService {
         let (kept, dropped) = self.sessions().insert(&id, &shared, now, limits);
         dropped.iter().for_each(|shared| end(shared));
         if !kept {
-            let error = Error::new(code::INTERNAL_ERROR, "Too many sessions are open");
-            let mut response = Response::error(503, Some(&request), &error);
-            response.head = response.head.with("retry-after", "10");
-            return Reply::Full(response);
+            return Reply::Full(too_many_sessions(Some(&request)));
         }
         service.register(&shared);
         let mut response = Response::json(200, out);
@@ -347,6 +356,13 @@ fn session_id(random: &[u8; 16]) -> alloc::string::String {
         let _ = write!(id, "{byte:02x}"); // a String takes everything
         id
     })
+}
+
+fn too_many_sessions(id: Option<&RequestId>) -> Response {
+    let error = Error::new(code::INTERNAL_ERROR, "Too many sessions are open");
+    let mut response = Response::error(503, id, &error);
+    response.head = response.head.with("retry-after", "10");
+    response
 }
 
 fn tick(shared: &Shared, now: Instant, unix: UnixTime) {

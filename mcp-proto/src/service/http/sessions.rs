@@ -28,6 +28,7 @@ impl Entry {
         let state = self.shared.lock();
         state.connection.in_flight() == 0
             && state.streaming.as_ref().is_none_or(|streaming| !streaming.has_readers())
+            && !state.has_driver()
     }
 
     fn belongs_to(&self, principal: Option<&Principal>) -> bool {
@@ -48,6 +49,10 @@ impl Sessions {
         now: Instant,
     ) -> Option<Arc<Shared>> {
         let entry = self.by_id.get_mut(id).filter(|entry| entry.belongs_to(principal))?;
+        if entry.shared.lock().aborted {
+            self.by_id.remove(id);
+            return None;
+        }
         entry.used = now;
         Some(Arc::clone(&entry.shared))
     }

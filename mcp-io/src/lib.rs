@@ -19,6 +19,9 @@
 
 pub mod clock;
 mod drive;
+mod house;
+#[cfg(feature = "http")]
+pub mod http;
 mod listen;
 mod pair;
 mod serve;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::future::{Future, pending};
 use std::io;
+use std::net::SocketAddr;
 
 use mcp_proto::service::{BuildError, Server, Service};
 
@@ -75,6 +76,9 @@ pub enum ServeError {
     Build(BuildError),
     /// The transport failed for another reason than that the peer has gone.
     Io(io::Error),
+    /// Other machines can reach this address, and it was not said under which names the server is called
+    /// there; nothing was served. See `origins` of the transport.
+    Exposed(SocketAddr),
 }
 
 impl fmt::Display for ServeError {
@@ -82,6 +86,10 @@ impl fmt::Display for ServeError {
         match self {
             Self::Build(_) => f.write_str("the server cannot be built"),
             Self::Io(_) => f.write_str("the transport failed"),
+            Self::Exposed(address) => write!(
+                f,
+                "other machines can reach {address}: say with `origins` under which names the server is called"
+            ),
         }
     }
 }
@@ -91,6 +99,7 @@ impl std::error::Error for ServeError {
         match self {
             Self::Build(error) => Some(error),
             Self::Io(error) => Some(error),
+            Self::Exposed(_) => None,
         }
     }
 }

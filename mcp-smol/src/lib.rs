@@ -28,6 +28,8 @@ pub use io::{Duplex, Split, Stream};
 pub use listen::Tcp;
 #[cfg(unix)]
 pub use listen::Unix;
+#[cfg(feature = "http")]
+pub use mcp_io::http::{HttpBody, HttpListener, Responding};
 pub use mcp_io::{ByteStream, Listen, MemoryStream, Serve, ServeError, Stdio, Transport};
 #[cfg(unix)]
 pub use runtime::Fd;
@@ -70,6 +72,23 @@ pub fn unix(listener: UnixListener) -> Listen<Smol, Unix> {
 pub fn tcp(listener: TcpListener) -> Listen<Smol, Tcp> {
     Listen::new(Smol::current(), Tcp(listener.into()))
 }
+
+/// Streamable HTTP at `address`: `127.0.0.1:8000`, or port 0 for any that is free. The endpoint is `/mcp`.
+///
+/// See [`Http`](mcp_io::http::Http) for what can be set.
+#[cfg(feature = "http")]
+#[must_use]
+pub fn http(address: impl std::net::ToSocketAddrs) -> Http {
+    Http::new(Smol::current(), address)
+}
+
+/// Streamable HTTP as a transport: see [`http()`].
+#[cfg(feature = "http")]
+pub type Http = mcp_io::http::Http<Smol, Tcp>;
+
+/// Answers the requests of any HTTP server that takes a `tower::Service`.
+#[cfg(feature = "http")]
+pub type Responder = mcp_io::http::Responder<Smol>;
 
 /// A stream within the process: the server's end, and the client's.
 ///

@@ -36,6 +36,13 @@ impl Accept for Tcp {
     }
 }
 
+#[cfg(feature = "http")]
+impl mcp_io::http::FromStd for Tcp {
+    fn from_std(listener: StdTcpListener) -> io::Result<Self> {
+        Async::new_nonblocking(listener).map(|listener| Self(Arc::new(listener)))
+    }
+}
+
 /// A Unix socket that accepts connections.
 #[cfg(unix)]
 #[derive(Debug)]

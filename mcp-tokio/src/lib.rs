@@ -30,6 +30,8 @@ pub use io::{Duplex, Split, Stream};
 pub use listen::Tcp;
 #[cfg(unix)]
 pub use listen::Unix;
+#[cfg(feature = "http")]
+pub use mcp_io::http::{HttpBody, HttpListener, Responding};
 pub use mcp_io::{ByteStream, Listen, MemoryStream, Serve, ServeError, Stdio, Transport};
 #[cfg(unix)]
 pub use runtime::Fd;
@@ -72,6 +74,23 @@ pub fn unix(listener: UnixListener) -> Listen<Tokio, Unix> {
 pub fn tcp(listener: TcpListener) -> Listen<Tokio, Tcp> {
     Listen::new(Tokio::current(), Tcp(listener))
 }
+
+/// Streamable HTTP at `address`: `127.0.0.1:8000`, or port 0 for any that is free. The endpoint is `/mcp`.
+///
+/// See [`Http`](mcp_io::http::Http) for what can be set.
+#[cfg(feature = "http")]
+#[must_use]
+pub fn http(address: impl std::net::ToSocketAddrs) -> Http {
+    Http::new(Tokio::current(), address)
+}
+
+/// Streamable HTTP as a transport: see [`http()`].
+#[cfg(feature = "http")]
+pub type Http = mcp_io::http::Http<Tokio, Tcp>;
+
+/// Answers the requests of any HTTP server that takes a `tower::Service`.
+#[cfg(feature = "http")]
+pub type Responder = mcp_io::http::Responder<Tokio>;
 
 /// A stream within the process: the server's end, and the client's.
 ///

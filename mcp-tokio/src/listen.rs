@@ -30,6 +30,13 @@ impl Accept for Tcp {
     }
 }
 
+#[cfg(feature = "http")]
+impl mcp_io::http::FromStd for Tcp {
+    fn from_std(listener: std::net::TcpListener) -> io::Result<Self> {
+        TcpListener::from_std(listener).map(Self)
+    }
+}
+
 /// A Unix socket that accepts connections.
 #[cfg(unix)]
 #[derive(Debug)]

@@ -236,6 +236,13 @@ impl HttpService {
         }
     }
 
+    /// Ends every session, and cancels what runs in it: the end after the graceful one. Calls of 2026-07-28
+    /// are cancelled by dropping their exchanges.
+    pub fn abort(&self) {
+        let sessions = self.sessions().take_all();
+        sessions.iter().for_each(|shared| end(shared));
+    }
+
     fn sessions(&self) -> MutexGuard<'_, Sessions> {
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -121,4 +121,8 @@ impl Sessions {
     pub(crate) fn all(&self) -> Vec<Arc<Shared>> {
         self.by_id.values().map(|entry| Arc::clone(&entry.shared)).collect()
     }
+
+    pub(crate) fn take_all(&mut self) -> Vec<Arc<Shared>> {
+        core::mem::take(&mut self.by_id).into_values().map(|entry| entry.shared).collect()
+    }
 }

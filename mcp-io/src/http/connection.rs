@@ -1,0 +1,88 @@
+//! One connection.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::server::conn::{http1, http2};
+
+use super::Responder;
+use super::io::{Stream, Version, Within};
+use crate::{Io, Runtime, Timer};
+
+/// Most bytes of a head, of any version.
+const MAX_HEAD: usize = 32 << 10;
+/// Most bytes that a connection of HTTP/1 keeps before it reads or writes on.
+const MAX_BUFFER: usize = 64 << 10;
+/// Most requests of one connection of HTTP/2 at once.
+const MAX_STREAMS: u32 = 128;
+/// A connection of HTTP/2 that is silent for so long is asked whether it is there.
+const ARE_YOU_THERE: Duration = Duration::from_secs(30);
+
+/// Serves HTTP/1 or HTTP/2, as the peer speaks, until it hangs up; once `ending` completes, until what was
+/// asked for is answered.
+pub(super) async fn serve<R: Runtime, I: Io + 'static>(
+    responder: Responder<R>,
+    runtime: R,
+    io: I,
+    header_timeout: Duration,
+    ending: impl Future<Output = ()> + Send,
+) -> io::Result<()> {
+    let mut ending = pin!(ending);
+    let mut io = Stream::new(io);
+    let version = {
+        let mut version = pin!(io.version());
+        let mut timer = runtime.timer(runtime.now() + header_timeout);
+        poll_fn(|cx| {
+            if let Poll::Ready(version) = version.as_mut().poll(cx) {
+                return Poll::Ready(version);
+            }
+            if ending.as_mut().poll(cx).is_ready() || timer.poll(cx).is_ready() {
+                return Poll::Ready(Ok(None));
+            }
+            Poll::Pending
+        })
+        .await?
+    };
+    let within = Within(runtime);
+    match version {
+        None => Ok(()),
+        Some(Version::Http1) => {
+            let connection = http1::Builder::new()
+                .timer(within)
+                .header_read_timeout(header_timeout)
+                .max_buf_size(MAX_BUFFER)
+                .max_header_size(MAX_HEAD)
+                .serve_connection(io, responder);
+            finish(pin!(connection), ending, |connection| connection.graceful_shutdown()).await
+        }
+        Some(Version::Http2) => {
+            let connection = http2::Builder::new(within.clone())
+                .timer(within)
+                .max_concurrent_streams(MAX_STREAMS)
+                .max_header_list_size(MAX_HEAD as u32)
+                .max_send_buf_size(MAX_BUFFER)
+                .keep_alive_interval(ARE_YOU_THERE)
+                .serve_connection(io, responder);
+            finish(pin!(connection), ending, |connection| connection.graceful_shutdown()).await
+        }
+    }
+}
+
+async fn finish<C: Future<Output = hyper::Result<()>>>(
+    mut connection: Pin<&mut C>,
+    mut ending: Pin<&mut impl Future<Output = ()>>,
+    end: impl Fn(Pin<&mut C>),
+) -> io::Result<()> {
+    let mut told = false;
+    poll_fn(|cx: &mut Context<'_>| {
+        if !told && ending.as_mut().poll(cx).is_ready() {
+            told = true;
+            end(connection.as_mut());
+        }
+        connection.as_mut().poll(cx).map_err(io::Error::other)
+    })
+    .await
+}

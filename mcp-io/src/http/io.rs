@@ -1,0 +1,157 @@
+//! A byte stream, the time and the tasks of a runtime, as hyper wants them.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
+
+use hyper::rt::{self, ReadBufCursor};
+
+use crate::{Io, Runtime, Timer, clock};
+
+/// What every connection of HTTP/2 begins with. [RFC 9113, section 3.4]
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Most bytes of one read.
+const ROOM: usize = 16 << 10;
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Version {
+    Http1,
+    Http2,
+}
+
+/// A stream with what was read ahead of hyper.
+pub(super) struct Stream<I> {
+    io: I,
+    ahead: Vec<u8>,
+    scratch: Box<[u8]>,
+}
+
+impl<I: Io> Stream<I> {
+    pub(super) fn new(io: I) -> Self {
+        Self { io, ahead: Vec::new(), scratch: vec![0; ROOM].into() }
+    }
+
+    /// Reads until it is clear what is spoken. `None` if the peer hangs up before.
+    pub(super) async fn version(&mut self) -> io::Result<Option<Version>> {
+        loop {
+            let seen = self.ahead.len().min(PREFACE.len());
+            if self.ahead[..seen] != PREFACE[..seen] {
+                return Ok(Some(Version::Http1));
+            }
+            if seen == PREFACE.len() {
+                return Ok(Some(Version::Http2));
+            }
+            match poll_fn(|cx| self.io.poll_read(cx, &mut self.scratch)).await? {
+                0 => return Ok(None),
+                got => self.ahead.extend_from_slice(&self.scratch[..got]),
+            }
+        }
+    }
+}
+
+// It is never pinned: `Io` is polled by reference.
+impl<I> Unpin for Stream<I> {}
+
+impl<I: Io> rt::Read for Stream<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { io, ahead, scratch } = &mut *self;
+        let room = buf.remaining();
+        if !ahead.is_empty() {
+            let take = ahead.len().min(room);
+            buf.put_slice(&ahead[..take]);
+            ahead.drain(..take);
+            if ahead.is_empty() {
+                *ahead = Vec::new();
+            }
+            return Poll::Ready(Ok(()));
+        }
+        let room = room.min(scratch.len());
+        if room > 0 {
+            let got = ready!(io.poll_read(cx, &mut scratch[..room]))?;
+            buf.put_slice(&scratch[..got]);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<I: Io> rt::Write for Stream<I> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.io.poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.io.poll_flush(cx))?;
+        self.io.poll_close(cx)
+    }
+}
+
+/// The time and the tasks of a runtime.
+#[derive(Debug, Clone)]
+pub(super) struct Within<R>(pub(super) R);
+
+impl<R: Runtime> rt::Timer for Within<R> {
+    fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(Sleep::new(&self.0, self.0.now() + duration))
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> Pin<Box<dyn rt::Sleep>> {
+        Box::pin(Sleep::new(&self.0, clock::from_std(deadline)))
+    }
+
+    fn now(&self) -> Instant {
+        clock::to_std(self.0.now())
+    }
+
+    fn reset(&self, sleep: &mut Pin<Box<dyn rt::Sleep>>, deadline: Instant) {
+        match sleep.as_mut().downcast_mut_pin::<Sleep<R::Timer>>() {
+            Some(mut sleep) => {
+                sleep.0.get_mut().unwrap_or_else(|e| e.into_inner()).reset(clock::from_std(deadline));
+            }
+            None => *sleep = self.sleep_until(deadline),
+        }
+    }
+}
+
+impl<R: Runtime, F: Future<Output = ()> + Send + 'static> rt::Executor<F> for Within<R> {
+    fn execute(&self, future: F) {
+        self.0.spawn(future);
+    }
+}
+
+/// Timers are not `Sync`, and hyper wants them to be; no one ever waits for the lock.
+struct Sleep<T>(Mutex<T>);
+
+impl<T: Timer> Sleep<T> {
+    fn new<R: Runtime<Timer = T>>(runtime: &R, deadline: mcp_proto::time::Instant) -> Self {
+        Self(Mutex::new(runtime.timer(deadline)))
+    }
+}
+
+// It is never pinned: `Timer` is polled by reference.
+impl<T> Unpin for Sleep<T> {}
+
+impl<T: Timer> Future for Sleep<T> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.get_mut().unwrap_or_else(|e| e.into_inner()).poll(cx)
+    }
+}
+
+impl<T: Timer + 'static> rt::Sleep for Sleep<T> {}

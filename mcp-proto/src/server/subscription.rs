@@ -19,6 +19,8 @@ pub enum Change<'a> {
     Resources,
     /// One resource, by URI.
     Resource(&'a str),
+    /// News may have been lost: whatever is watched may have changed, but for tasks.
+    Gap,
     /// A task: its id, and the JSON text of its detailed form.
     Task {
         /// The task.
@@ -118,6 +120,17 @@ impl Listen {
                 Ok(at) => !core::mem::replace(&mut self.uris[at].1, true),
                 Err(_) => false,
             },
+            Change::Gap => {
+                let news = Lists {
+                    tools: self.wanted.tools && !self.due.tools,
+                    prompts: self.wanted.prompts && !self.due.prompts,
+                    resources: self.wanted.resources && !self.due.resources,
+                };
+                self.due = self.wanted;
+                let uris =
+                    self.uris.iter_mut().fold(false, |any, (_, due)| any | !core::mem::replace(due, true));
+                news != Lists::default() || uris
+            }
             Change::Task { id, body } => match self.tasks.get_mut(*id) {
                 Some(newest) => {
                     *newest = Some(Box::from(*body));

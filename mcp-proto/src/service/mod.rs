@@ -19,6 +19,7 @@
 mod ask;
 pub mod auth;
 mod builder;
+mod bus;
 mod call;
 mod calls;
 mod dispatch;
@@ -47,6 +48,7 @@ pub use auth::{Audience, Authorizer, Denial, Denied, TokenError, TokenVerifier, 
 pub use builder::{
     BuildError, Item, PromptDef, ResourceDef, Server, ToolDef, prompt, raw_tool, resource, tool,
 };
+pub use bus::{ChangeBus, Changes};
 pub use call::{BoxFuture, Cancelled, Ctx};
 pub use error::ToolError;
 pub use handler::{
@@ -90,6 +92,7 @@ pub(crate) struct Inner {
     random: Mutex<OsRandom>,
     tasks: Mutex<tasks::Tasks>,
     clock: OnceLock<Clock>,
+    bus: OnceLock<Box<dyn ChangeBus>>,
     on_notification: Option<builder::NotificationHandler>,
     implies: Option<scope::Implies>,
     sessions: Mutex<Vec<Weak<Shared>>>,
@@ -144,6 +147,7 @@ impl Inner {
             state_ttl,
             random: Mutex::new(random),
             clock: OnceLock::new(),
+            bus: OnceLock::new(),
             on_notification,
             implies,
             sessions: Mutex::new(Vec::new()),
@@ -166,12 +170,6 @@ impl Service {
     /// counts. Without it the time of the stream's last turn is used.
     pub fn use_clock(&self, clock: impl Fn() -> UnixTime + Send + Sync + 'static) {
         let _ = self.0.clock.set(Box::new(clock));
-    }
-
-    /// Tells subscribers that something changed.
-    #[must_use]
-    pub fn changes(&self) -> Changes {
-        Changes { service: self.clone() }
     }
 
     /// Shows an item that was hidden, and tells subscribers of the list. Whether it was hidden.
@@ -197,24 +195,9 @@ impl Service {
         changed
     }
 
-    pub(crate) fn publish(&self, change: &Change<'_>) {
-        let sessions: Vec<_> = {
-            let mut sessions = self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-            sessions.retain(|session| session.strong_count() > 0);
-            sessions.iter().filter_map(Weak::upgrade).collect()
-        };
-        for session in sessions {
-            session.publish(change);
-        }
-    }
-
     /// Ends every subscription of every stream with its result.
     pub(crate) fn close_all(&self) {
-        let sessions: Vec<_> = {
-            let sessions = self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-            sessions.iter().filter_map(Weak::upgrade).collect()
-        };
-        for session in sessions {
+        for session in self.live_sessions() {
             let mut state = session.lock();
             let state = &mut *state;
             state.connection.close(&mut state.out);
@@ -363,34 +346,5 @@ impl Service {
 impl core::fmt::Debug for Service {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Service").field("info", &self.0.config.info).finish_non_exhaustive()
-    }
-}
-
-/// Tells subscribers of both eras, on every stream of the process, that something changed. Telling is
-/// cheap: changes are marked and written once, however often they are told.
-#[derive(Debug, Clone)]
-pub struct Changes {
-    service: Service,
-}
-
-impl Changes {
-    /// The list of tools changed.
-    pub fn tools(&self) {
-        self.service.publish(&Change::Tools);
-    }
-
-    /// The list of prompts changed.
-    pub fn prompts(&self) {
-        self.service.publish(&Change::Prompts);
-    }
-
-    /// The list of resources or templates changed.
-    pub fn resources(&self) {
-        self.service.publish(&Change::Resources);
-    }
-
-    /// A resource changed.
-    pub fn resource(&self, uri: &str) {
-        self.service.publish(&Change::Resource(uri));
     }
 }

@@ -1,4 +1,5 @@
 use mcp_proto::model::LoggingLevel;
+use mcp_proto::server::Change;
 use mcp_proto::service::{
     CompletionRequest, Kind, NoArguments, Principal, Progress, Server, Service, Structured, ToolError,
     prompt, resource, tool,
@@ -307,6 +308,37 @@ fn items_are_shown_and_hidden() {
     let there = modern.modern(3, "tools/call", call("later", json!({})), json!({}));
     assert_eq!(there["result"]["content"][0]["text"], "now");
     assert!(!service.show(Kind::Tool, "later") && service.hide(Kind::Tool, "later"));
+}
+
+/// Other processes hear of what changes here, and what they tell is told here and not back to them.
+#[test]
+fn a_bus_joins_processes() {
+    #[derive(Clone, Default)]
+    struct Bus(std::sync::Arc<std::sync::Mutex<Vec<String>>>);
+    impl mcp_proto::service::ChangeBus for Bus {
+        fn publish(&self, change: &Change<'_>) {
+            self.0.lock().unwrap().push(format!("{change:?}"));
+        }
+    }
+    let service = demo().build().unwrap();
+    let bus = Bus::default();
+    service.use_bus(bus.clone());
+    let mut client = Client::new(&service);
+    let filter = json!({"notifications":{"toolsListChanged":true,"resourceSubscriptions":["config://app"]}});
+    let acknowledged = client.modern(1, "subscriptions/listen", filter.clone(), json!({}));
+    assert_eq!(acknowledged["params"]["notifications"], filter["notifications"]);
+    let watched = ["notifications/tools/list_changed", "notifications/resources/updated"];
+    service.changes().tools();
+    assert_eq!(client.one()["method"], watched[0]);
+    assert_eq!(*bus.0.lock().unwrap(), ["Tools"]);
+    service.deliver(&Change::Tools);
+    assert_eq!(client.one()["method"], watched[0]);
+    // After a loss everything that is watched counts as changed, once.
+    service.deliver(&Change::Gap);
+    service.deliver(&Change::Gap);
+    let told: Vec<_> = client.take().iter().map(|message| message["method"].clone()).collect();
+    assert_eq!(told, watched);
+    assert_eq!(bus.0.lock().unwrap().len(), 1, "what came from others is not told to them");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-"""The Python SDK as client of the fixture server, over stdio.
+"""The Python SDK as client of the fixture server, over stdio; over HTTP if the command has the argument `--http`.
 
     python client.py legacy|modern|auto REVISION -- COMMAND [ARGS...]
 
@@ -7,6 +7,7 @@ when a step fails.
 """
 
 import json
+import subprocess
 import sys
 import warnings
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,7 @@ from typing import Any
 
 import anyio
 import mcp.client.stdio as stdio
+import mcp.client.streamable_http as http
 import mcp_types as types
 from mcp import MCPError
 from mcp.client import Client, ClientRequestContext
@@ -39,6 +41,17 @@ def text_of(result: types.CallToolResult) -> str:
     return "\n".join(block.text for block in result.content if isinstance(block, types.TextContent))
 
 
+def serve(command: list[str]) -> tuple[subprocess.Popen[str], str]:
+    """Starts a server that says `listening on URL` on its standard error; its process and the URL."""
+    server = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert server.stderr
+    for line in server.stderr:
+        if line.startswith("listening on "):
+            return server, line.removeprefix("listening on ").strip()
+        print(line, end="", file=sys.stderr)
+    raise Failed(f"expected the server to listen, but it ended with {server.wait()}")
+
+
 class Peer:
     """One connection, what its server wrote, and what the user would answer."""
 
@@ -56,8 +69,14 @@ class Peer:
         self.changes: list[str] = []
         self.logged = 0
         self.process: Any = None
+        self.server: subprocess.Popen[str] | None = None
+        if "--http" in command:
+            self.label += " http"
+            self.server, target = serve(command)
+        else:
+            target = stdio.StdioServerParameters(command=command[0], args=command[1:])
         self.client = Client(
-            stdio.StdioServerParameters(command=command[0], args=command[1:]),
+            target,
             mode=revision if mode == "modern" else mode,
             elicitation_callback=self.on_elicit,
             sampling_callback=self.on_sample,
@@ -69,6 +88,20 @@ class Peer:
 
     def observe(self) -> None:
         """Keeps what the server writes and the server's process, which the SDK does not hand out."""
+        adapter, received = http.jsonrpc_message_adapter, self.received
+
+        class Adapter:
+            """Also keeps what it reads."""
+
+            def validate_json(self, data: Any, **options: Any) -> Any:
+                message = adapter.validate_json(data, **options)
+                received.append(json.loads(data))
+                return message
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(adapter, name)
+
+        http.jsonrpc_message_adapter = Adapter()
         parse, create = stdio._parse_line, stdio._create_platform_compatible_process
 
         def parsed(line: str) -> Any:
@@ -435,7 +468,12 @@ class Peer:
             self.failed += 1
             print(f"FAIL {self.label}: session: {type(error).__name__}: {error}", flush=True)
         else:
-            await self.step("the server ends when its input ends", self.end)
+            if not self.server:
+                await self.step("the server ends when its input ends", self.end)
+        finally:
+            if self.server:
+                self.server.kill()
+                self.server.wait()
         print(f"{self.label}: {self.passed} steps passed, {self.failed} failed", flush=True)
         return 0 if self.passed > 0 and self.failed == 0 else 1
 

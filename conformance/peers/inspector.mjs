@@ -1,5 +1,5 @@
 // The Inspector's command line as client of the fixture server, over stdio: each step is a run of its own, with a server
-// of its own.
+// of its own; over HTTP, if the command has the argument `--http`, all with one server.
 //
 //   node inspector.mjs legacy|modern REVISION -- COMMAND [ARGS…]
 //
@@ -9,18 +9,20 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { arguments_ } from './steps.mjs';
+import { arguments_, serve } from './steps.mjs';
 
 const { options: [era, revision], command, args } = arguments_();
 const program = join(process.env.MCP_PEERS, 'node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js');
 // The Inspector keeps files in the home directory; none of the user's are read or written.
 const home = mkdtempSync(join(tmpdir(), 'inspector-'));
-const label = `inspector ${era} ${revision}`;
+const server = args.includes('--http') ? await serve(command, args) : undefined;
+const target = server ? ['--server-url', server.url.href] : ['--', command, ...args];
+const label = `inspector ${era} ${revision}${server ? ' http' : ''}`;
 let passed = 0;
 let failed = 0;
 
 function inspect(...options) {
-  const run = spawnSync(process.execPath, [program, '--cli', '--protocol-era', era, '--format', 'json', ...options, '--', command, ...args], {
+  const run = spawnSync(process.execPath, [program, '--cli', '--protocol-era', era, '--format', 'json', ...options, ...target], {
     encoding: 'utf8', env: { ...process.env, HOME: home }, stdio: ['ignore', 'pipe', 'pipe'], timeout: 60_000, killSignal: 'SIGKILL',
   });
   assert.equal(run.error, undefined, `${run.error}`);

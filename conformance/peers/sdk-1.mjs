@@ -36,8 +36,12 @@ client.setNotificationHandler(schemas.ToolListChangedNotificationSchema, async (
 client.setNotificationHandler(schemas.PromptListChangedNotificationSchema, async () => { changes.push('prompts'); });
 
 const server = args.includes('--http') ? await serve(command, args) : undefined;
+// The oldest revision has a transport of its own, at a URL of its own.
+const overHttp = url => revision === '2024-11-05'
+  ? new (require(`${name}/client/sse.js`).SSEClientTransport)(new URL('/sse', url))
+  : new (require(`${name}/client/streamableHttp.js`).StreamableHTTPClientTransport)(url);
 const transport = server
-  ? new (require(`${name}/client/streamableHttp.js`).StreamableHTTPClientTransport)(server.url)
+  ? overHttp(server.url)
   : new StdioClientTransport({ command, args, stderr: 'inherit', env: process.env });
 const wire = tap(transport);
 let child;

@@ -61,6 +61,14 @@ mod rt {
         mcp_smol::unix(UnixListener::bind(path).unwrap())
     }
 
+    #[cfg(feature = "http")]
+    pub(crate) use mcp_smol::Http;
+
+    #[cfg(feature = "http")]
+    pub(crate) fn http() -> Http {
+        mcp_smol::http("127.0.0.1:0")
+    }
+
     pub(crate) fn tcp() -> (Listen<Smol, Tcp>, SocketAddr) {
         let listener = smol::Async::<std::net::TcpListener>::bind(([127, 0, 0, 1], 0)).unwrap();
         let address = listener.get_ref().local_addr().unwrap();

@@ -60,6 +60,14 @@ mod rt {
         mcp_tokio::unix(UnixListener::bind(path).unwrap())
     }
 
+    #[cfg(feature = "http")]
+    pub(crate) use mcp_tokio::Http;
+
+    #[cfg(feature = "http")]
+    pub(crate) fn http() -> Http {
+        mcp_tokio::http("127.0.0.1:0")
+    }
+
     pub(crate) fn tcp() -> (Listen<Tokio, Tcp>, SocketAddr) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();

@@ -172,7 +172,8 @@ impl<R: Runtime> Responder<R> {
         if let Some(response) = this.http.metadata(&head) {
             return full(response);
         }
-        if this.options.path.as_deref().is_some_and(|expected| expected != path) {
+        if this.options.path.as_deref().is_some_and(|expected| expected != path) && !this.http.has_path(path)
+        {
             return full(Response::refused(404, "there is nothing at this path"));
         }
         if let Err(response) = this.http.admit(&head) {

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use mcp_proto::http::{Events, Origins, Settings};
+use mcp_proto::http::{Events, HttpSse, Origins, Settings};
 use mcp_proto::service::http::HttpService;
 use mcp_proto::service::{Authorizer, Service};
 
@@ -78,6 +78,13 @@ impl<R: Runtime, L: FromStd> Http<R, L> {
     pub fn origins(mut self, origins: Origins) -> Self {
         self.settings.origins = origins;
         self.origins = true;
+        self
+    }
+
+    /// Serves clients of 2024-11-05, too, at paths of their own. Off by default.
+    #[must_use]
+    pub fn sse(mut self, sse: HttpSse) -> Self {
+        self.settings.sse = Some(sse);
         self
     }
 

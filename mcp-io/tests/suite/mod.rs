@@ -6,9 +6,12 @@
 //! - `spawn(future)`: runs it beside; what comes back is its result;
 //! - `unblock(function)`: calls it where blocking is allowed;
 //! - `pause()`: lets others run; `eventually(condition)`: until it holds;
-//! - `unix(path)`, `tcp()`: a listening socket as a transport, the latter with its address.
+//! - `unix(path)`, `tcp()`: a listening socket as a transport, the latter with its address;
+//! - `Http`, `http()`: HTTP as a transport, at a free port of this machine.
 
 pub(crate) mod client;
+#[cfg(feature = "http")]
+mod http;
 mod listen;
 mod programs;
 #[allow(dead_code, clippy::print_stdout)] // dead is the programs' side of it

@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use mcp_io::{Runtime, Serve, ServeError, Stdio, StdioIo};
-use mcp_proto::service::{NoArguments, Server, ToolError};
+use mcp_proto::service::{Ctx, NoArguments, Progress, Server, ToolError};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Text {
@@ -26,6 +26,8 @@ struct Size {
 pub(crate) struct Stage {
     /// Handlers of `stuck` that run.
     pub(crate) stuck: Arc<AtomicUsize>,
+    /// What handlers of `flood` have sent.
+    pub(crate) steps: Arc<AtomicUsize>,
     gates: Arc<Mutex<HashMap<String, Gate>>>,
 }
 
@@ -115,6 +117,7 @@ impl Drop for Counted {
 
 pub(crate) fn server(stage: &Stage) -> Server {
     let (gates, meetings, stuck) = (stage.clone(), stage.clone(), Arc::clone(&stage.stuck));
+    let (walks, floods, stuck_steps) = (stage.clone(), Arc::clone(&stage.steps), Arc::clone(&stage.stuck));
     Server::new("fixture", "1.0.0")
         // Answers in its first poll.
         .tool("echo", |_, p: Text| async move { Ok::<_, ToolError>(p.text) })
@@ -145,6 +148,40 @@ pub(crate) fn server(stage: &Stage) -> Server {
                 pending::<()>().await;
                 Ok::<_, ToolError>("never")
             }
+        })
+        // Makes a step, then waits for its gate.
+        .tool("steps", move |ctx: Ctx, p: Text| {
+            let stage = walks.clone();
+            async move {
+                ctx.progress(Progress::new(1.0)).await;
+                stage.opened(&p.text).await;
+                Ok::<_, ToolError>(p.text)
+            }
+        })
+        .tool("stuck_steps", move |ctx: Ctx, _: NoArguments| {
+            let counted = Counted::new(&stuck_steps);
+            async move {
+                let _counted = counted;
+                ctx.progress(Progress::new(1.0)).await;
+                pending::<()>().await;
+                Ok::<_, ToolError>("never")
+            }
+        })
+        // So many steps, of 32 KiB each.
+        .tool("flood", move |ctx: Ctx, p: Size| {
+            let steps = Arc::clone(&floods);
+            async move {
+                let message = "x".repeat(32 << 10);
+                for step in 0..p.size {
+                    ctx.progress(Progress::new(step as f64).message(&message)).await;
+                    steps.fetch_add(1, Ordering::SeqCst);
+                }
+                Ok::<_, ToolError>("flooded")
+            }
+        })
+        .tool("change", |ctx: Ctx, _: NoArguments| async move {
+            ctx.changes().tools();
+            Ok::<_, ToolError>("changed")
         })
         .tool("who", |ctx, _: NoArguments| async move {
             Ok::<_, ToolError>(ctx.principal().map_or_else(|| "nobody".into(), |who| who.id().to_owned()))

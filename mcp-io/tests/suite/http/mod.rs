@@ -1,0 +1,28 @@
+//! Streamable HTTP.
+
+mod h2;
+mod hostile;
+mod mounted;
+mod peer;
+mod serving;
+mod streams;
+
+use std::future::Future;
+use std::net::SocketAddr;
+
+use mcp_io::{Serve, ServeError};
+
+use super::service::{Stage, server};
+use crate::rt;
+
+/// Serves the suite's server as `set` says until the gate `stop` is open.
+fn served(
+    stage: &Stage,
+    set: impl FnOnce(rt::Http) -> rt::Http,
+) -> (SocketAddr, impl Future<Output = Result<(), ServeError>>) {
+    let listener = set(rt::http()).bind().unwrap();
+    let address = listener.local_addr();
+    let stop = stage.clone();
+    let serving = server(stage).serve_until(listener, async move { stop.opened("stop").await });
+    (address, rt::spawn(serving))
+}

@@ -12,7 +12,8 @@ use smol::io::{AsyncRead, AsyncWrite};
 pub struct Duplex<S>(S);
 
 impl<S> Duplex<S> {
-    pub(crate) fn new(stream: S) -> Self {
+    /// Wraps it.
+    pub const fn new(stream: S) -> Self {
         Self(stream)
     }
 }

@@ -21,15 +21,29 @@ const MAX_STREAMS: u32 = 128;
 /// A connection of HTTP/2 that is silent for so long is asked whether it is there.
 const ARE_YOU_THERE: Duration = Duration::from_secs(30);
 
-/// Serves HTTP/1 or HTTP/2, as the peer speaks, until it hangs up; once `ending` completes, until what was
-/// asked for is answered.
-pub(super) async fn serve<R: Runtime, I: Io + 'static>(
+impl<R: Runtime> Responder<R> {
+    /// Serves a connection that you have accepted, of TLS for example: HTTP/1 or HTTP/2, as the peer speaks,
+    /// until it hangs up; once `ending` completes, until what was asked for is answered.
+    ///
+    /// Dropping the future ends the connection at once.
+    ///
+    /// # Errors
+    /// Those of `io`, and what the peer did that is no HTTP.
+    pub async fn serve_connection<I: Io + 'static>(
+        &self,
+        io: I,
+        ending: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
+        serve(self.clone(), io, ending).await
+    }
+}
+
+async fn serve<R: Runtime, I: Io + 'static>(
     responder: Responder<R>,
-    runtime: R,
     io: I,
-    header_timeout: Duration,
     ending: impl Future<Output = ()> + Send,
 ) -> io::Result<()> {
+    let (runtime, header_timeout) = (responder.runtime().clone(), responder.head_within());
     let mut ending = pin!(ending);
     let mut io = Stream::new(io);
     let version = {

@@ -47,6 +47,7 @@ pub(super) struct Options {
     pub(super) path: Option<String>,
     pub(super) readiness: Option<String>,
     pub(super) max_in_flight: usize,
+    pub(super) header_timeout: Duration,
     pub(super) body_timeout: Duration,
 }
 
@@ -56,6 +57,7 @@ impl Default for Options {
             path: Some("/mcp".into()),
             readiness: Some("/healthz".into()),
             max_in_flight: 4096,
+            header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
         }
     }
@@ -108,6 +110,21 @@ impl<R: Runtime> Responder<R> {
     #[must_use]
     pub fn body_timeout(self, most: Duration) -> Self {
         self.set(|options| options.body_timeout = most)
+    }
+
+    /// For connections that [`serve_connection`](Self::serve_connection) serves: the time that a client has
+    /// to send the head of a request, and how long one of HTTP/1 may stay open unused. 30 seconds by default.
+    #[must_use]
+    pub fn header_timeout(self, most: Duration) -> Self {
+        self.set(|options| options.header_timeout = most)
+    }
+
+    pub(super) fn head_within(&self) -> Duration {
+        self.0.options.header_timeout
+    }
+
+    pub(super) fn runtime(&self) -> &R {
+        &self.0.runtime
     }
 
     /// A responder of its own, with its own limits; the sessions are those of the service.

@@ -12,8 +12,8 @@ use mcp_proto::http::{Events, HttpSse, Origins, Settings};
 use mcp_proto::service::http::HttpService;
 use mcp_proto::service::{Authorizer, Service};
 
+use super::Responder;
 use super::respond::{Options, SWEEP};
-use super::{Responder, connection};
 use crate::house::{self, Guest, House, Phase};
 use crate::{Accept, Runtime, ServeError, Timer, Transport};
 
@@ -43,7 +43,6 @@ pub struct Http<R, L> {
     authorizer: Option<Authorizer>,
     options: Options,
     max_connections: usize,
-    header_timeout: Duration,
     drain: Duration,
     listener: std::marker::PhantomData<fn() -> L>,
 }
@@ -59,7 +58,6 @@ impl<R: Runtime, L: FromStd> Http<R, L> {
             authorizer: None,
             options: Options::default(),
             max_connections: 1024,
-            header_timeout: Duration::from_secs(30),
             drain: Duration::from_secs(5),
             listener: std::marker::PhantomData,
         }
@@ -135,7 +133,7 @@ impl<R: Runtime, L: FromStd> Http<R, L> {
     /// stay open unused. 30 seconds by default.
     #[must_use]
     pub const fn header_timeout(mut self, most: Duration) -> Self {
-        self.header_timeout = most;
+        self.options.header_timeout = most;
         self
     }
 
@@ -217,8 +215,7 @@ impl<R: Runtime, L: FromStd> Transport for HttpListener<R, L> {
         service: Service,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
-        let Http { runtime, settings, authorizer, options, max_connections, header_timeout, drain, .. } =
-            self.http;
+        let Http { runtime, settings, authorizer, options, max_connections, drain, .. } = self.http;
         let mut listener = L::from_std(self.socket)?;
         let http = match authorizer {
             Some(authorizer) => HttpService::with_authorizer(&service, settings, authorizer),
@@ -228,10 +225,10 @@ impl<R: Runtime, L: FromStd> Transport for HttpListener<R, L> {
         let _end = End(responder.service().clone());
         let house = House::default();
         let each = |connection: L::Connection, guest: Guest| {
-            let (responder, within) = (responder.clone(), runtime.clone());
+            let responder = responder.clone();
             let io = L::open(connection);
             runtime.spawn(async move {
-                guest.run(|ending| connection::serve(responder, within, io, header_timeout, ending)).await;
+                guest.run(|ending| responder.serve_connection(io, ending)).await;
             });
         };
         let accepted = {

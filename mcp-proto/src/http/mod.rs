@@ -27,8 +27,12 @@ mod parts;
 pub(crate) mod reply;
 mod response;
 #[cfg_attr(not(feature = "service"), allow(dead_code))] // sessions are built on it
+pub(crate) mod router;
+#[cfg_attr(not(feature = "service"), allow(dead_code))] // sessions are built on it
 pub(crate) mod streams;
 pub mod value;
+#[cfg_attr(not(feature = "service"), allow(dead_code))] // sessions are built on it
+pub(crate) mod writer;
 
 pub use auth::{InvalidResource, InvalidUrl, ProtectedResource, ProtectedResourceBuilder, TokenState};
 pub use bearer::{BadAuthorization, bearer};

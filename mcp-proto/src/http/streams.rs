@@ -69,6 +69,11 @@ impl Reader {
     pub(crate) const fn stream(&self) -> StreamId {
         self.stream
     }
+
+    /// How many read the stream before.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
 }
 
 /// What became of a message.
@@ -236,10 +241,16 @@ impl Streams {
         self.attached(reader).is_none_or(|stream| stream.ended)
     }
 
-    /// Whether somebody reads what belongs to no request.
-    pub(crate) fn has_get_reader(&self) -> bool {
+    /// Bytes that wait for the reader of what belongs to no request, if there is one.
+    pub(crate) fn get_pending(&self) -> Option<usize> {
         let get = self.table.as_ref().and_then(|table| table.get);
-        get.and_then(|id| self.stream(id)).is_some_and(|stream| stream.attached.is_some())
+        get.and_then(|id| self.stream(id)?.attached.as_ref()).map(|attached| attached.pending)
+    }
+
+    /// Whether this reader reads what belongs to no request.
+    pub(crate) fn is_get(&self, reader: &Reader) -> bool {
+        self.table.as_ref().is_some_and(|table| table.get == Some(reader.stream))
+            && self.attached(reader).is_some()
     }
 
     /// Whether a response reads this stream.

@@ -144,6 +144,13 @@ impl Connection {
         Some(key)
     }
 
+    /// Ends all that is open, without an answer, and what was written but not [taken](Self::drain).
+    #[cfg(feature = "service")]
+    pub(crate) fn forget_all(&mut self) {
+        while self.forget_any().is_some() {}
+        self.drain(&mut Vec::new(), |_, _| ());
+    }
+
     /// Takes one message of [`Event::Batch`]. Hand over all of them, in order: the answers leave as one
     /// array when the last is there. The next [`handle`](Self::handle) ends what was not handed over.
     pub fn handle_member<'b>(
@@ -194,12 +201,10 @@ impl Connection {
         }
         let session = self.session.as_mut()?;
         session.start_clocks(now, self.config.limits.client_request_timeout);
-        let mut expired = None;
-        self.routes.line_if(out, None, |out| {
-            expired = session.expire(now, out);
-            expired.is_some()
-        });
-        let (number, ask) = expired?;
+        let (number, ask) = session.expire(now)?;
+        // Where it was asked.
+        let stream = ask.request.and_then(|key| self.inflight.get(key)).map(|slot| slot.stream);
+        self.routes.line(out, stream, |out| write_cancelled(out, number, "timed out"));
         let error = Error::new(rpc::code::INTERNAL_ERROR, "The client did not answer in time");
         match (ask.bridge, ask.request) {
             (Some(_), Some(key)) => {
@@ -256,6 +261,9 @@ impl Connection {
                 if self.config.gates().logging && log.level >= session.log_level.unwrap_or(threshold) =>
             {
                 self.routes.line(out, stream, |out| log.write(task, out));
+                if let Some(task) = task {
+                    self.routes.tag(task, false);
+                }
                 Delivery::Written
             }
             _ => Delivery::Discarded,

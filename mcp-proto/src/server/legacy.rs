@@ -202,10 +202,9 @@ impl Session {
         self.asks.values().filter_map(|ask| ask.deadline).min()
     }
 
-    /// Gives up one request of ours that is due, and tells the client so.
-    pub(crate) fn expire(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<(i64, Ask)> {
+    /// Gives up one request of ours that is due. The client is to be told.
+    pub(crate) fn expire(&mut self, now: Instant) -> Option<(i64, Ask)> {
         let number = *self.asks.iter().find(|(_, ask)| ask.deadline.is_some_and(|d| d <= now))?.0;
-        write_cancelled(out, number, "timed out");
         Some((number, self.asks.remove(&number)?))
     }
 

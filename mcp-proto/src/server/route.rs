@@ -1,5 +1,6 @@
 //! Where each message belongs, on a transport on which one connection has several streams.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -18,7 +19,7 @@ pub(crate) struct Routes {
 }
 
 /// What is known of the next line in the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// Its length with the newline. 0 if nothing was written: a request ended without an answer.
     pub(crate) len: usize,
@@ -26,6 +27,16 @@ pub(crate) struct Mark {
     pub(crate) stream: Option<u64>,
     /// Nothing more will come on this stream.
     pub(crate) end: Option<End>,
+    /// The 2025-11-25 task that it belongs to instead of a request.
+    pub(crate) task: Option<TaskMark>,
+}
+
+/// A message in the course of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskMark {
+    pub(crate) id: Box<str>,
+    /// The client has to answer it.
+    pub(crate) question: bool,
 }
 
 /// How a stream ends.
@@ -69,6 +80,27 @@ impl Routes {
         self.note(out.len() - from, stream, None);
     }
 
+    /// [`line`](Self::line) for a message in the course of a task, which belongs to no request any more.
+    pub(crate) fn task_line(
+        &mut self,
+        out: &mut Vec<u8>,
+        task: &str,
+        question: bool,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let from = out.len();
+        Wrap::Line.write(out, write);
+        self.note(out.len() - from, None, None);
+        self.tag(task, question);
+    }
+
+    /// What was written last belongs to a task.
+    pub(crate) fn tag(&mut self, task: &str, question: bool) {
+        if let Some(mark) = self.marks.back_mut() {
+            mark.task = Some(TaskMark { id: task.into(), question });
+        }
+    }
+
     /// [`line`](Self::line), if `write` wants it after all.
     pub(crate) fn line_if(
         &mut self,
@@ -107,7 +139,7 @@ impl Routes {
 
     fn note(&mut self, len: usize, stream: Option<u64>, end: Option<End>) {
         if self.on {
-            self.marks.push_back(Mark { len, stream, end });
+            self.marks.push_back(Mark { len, stream, end, task: None });
         }
     }
 }

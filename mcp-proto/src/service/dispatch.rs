@@ -20,8 +20,8 @@ use crate::model::{EmptyResult, Json, Meta, ProtocolVersion, Str, SubscriptionFi
 use crate::registry::ResourceMatch;
 use crate::rpc::{Error, Params, Parsed};
 use crate::server::{
-    Call as Typed, Channel, ClientFeatures, Connection, Event, Incoming, Pending, Principal, RequestKey,
-    Untyped,
+    Call as Typed, Channel, ClientFeatures, Event, Incoming, Pending, Principal, RequestKey, Untyped,
+    Violation,
 };
 use crate::state::digest_arguments;
 use crate::time::Instant;
@@ -31,21 +31,26 @@ pub(crate) type Headers<'a> = Option<&'a dyn Fn(&str) -> Result<Option<&'a [u8]>
 
 /// Handles one frame.
 pub(crate) fn frame(shared: &Arc<Shared>, frame: &[u8], now: Instant, jobs: &mut Vec<Job>) {
-    take(shared, |connection, out| connection.handle(frame, now, out), None, now, jobs);
+    take(shared, |state| state.connection.handle(frame, now, &mut state.out), None, now, jobs);
 }
 
-/// Handles the body of a POST, which was parsed already. It came on `stream`.
+/// Handles the body of a POST, which was parsed already. It came on `stream`; `caller` is who sent it, if
+/// that may be other than who sent the one before.
 pub(crate) fn post(
     shared: &Arc<Shared>,
     parsed: Parsed<'_>,
+    caller: Option<Option<Principal>>,
     stream: u64,
     headers: Headers<'_>,
     now: Instant,
     jobs: &mut Vec<Job>,
 ) {
-    let read = |connection: &mut Connection, out: &mut Vec<u8>| {
-        connection.routes.set_current(stream);
-        connection.take_parsed(parsed, now, out)
+    let read = |state: &mut State| {
+        if let Some(caller) = caller {
+            state.caller = caller;
+        }
+        state.connection.routes.set_current(stream);
+        state.connection.take_parsed(parsed, now, &mut state.out)
     };
     take(shared, read, headers, now, jobs);
 }
@@ -53,7 +58,7 @@ pub(crate) fn post(
 /// Hands messages to the machine, and what it makes of them to their handlers.
 fn take<'b>(
     shared: &Arc<Shared>,
-    read: impl FnOnce(&mut Connection, &mut Vec<u8>) -> Option<Event<'b>>,
+    read: impl FnOnce(&mut State) -> Option<Event<'b>>,
     headers: Headers<'_>,
     now: Instant,
     jobs: &mut Vec<Job>,
@@ -61,11 +66,18 @@ fn take<'b>(
     let mut members = Vec::new();
     let (event, caller) = {
         let mut state = shared.lock();
+        let event = read(&mut state);
         let State { connection, out, caller, .. } = &mut *state;
-        let event = match read(connection, out) {
+        let event = match event {
             // All of it before the machine sees anything else: another POST may come meanwhile.
             Some(Event::Batch(batch)) => {
                 members.extend(batch.filter_map(|message| connection.handle_member(message, now, out)));
+                None
+            }
+            // No message says so where the revision has none for it: then the end of the stream does.
+            Some(Event::Rejected(Violation { answered: false, .. })) => {
+                let stream = connection.routes.current();
+                connection.routes.end(stream);
                 None
             }
             event => event,

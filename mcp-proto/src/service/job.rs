@@ -215,6 +215,8 @@ impl Future for Job {
             let future = self.future.take();
             let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
             let call = Arc::clone(&self.call);
+            // One that became a task while its stream went away; any other has ended already.
+            super::tasks::finish(&call, Reply::Error(Error::internal()));
             let mut state = call.shared.lock();
             state.calls.end(call.key);
             state.wake_driver();
@@ -232,6 +234,7 @@ impl Drop for Job {
     fn drop(&mut self) {
         if let Some(future) = self.future.take() {
             let _ = catch_unwind(AssertUnwindSafe(|| drop(future)));
+            super::tasks::finish(&self.call, Reply::Error(Error::internal()));
             let mut state = self.call.shared.lock();
             let state = &mut *state;
             state.calls.end(self.call.key);

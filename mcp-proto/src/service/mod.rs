@@ -40,6 +40,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicU64;
 use core::time::Duration;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -93,6 +94,8 @@ pub(crate) struct Inner {
     tasks: Mutex<tasks::Tasks>,
     clock: OnceLock<Clock>,
     bus: OnceLock<Box<dyn ChangeBus>>,
+    /// The newest time that HTTP requests came at, in milliseconds.
+    seen: AtomicU64,
     on_notification: Option<builder::NotificationHandler>,
     implies: Option<scope::Implies>,
     sessions: Mutex<Vec<Weak<Shared>>>,
@@ -148,6 +151,7 @@ impl Inner {
             random: Mutex::new(random),
             clock: OnceLock::new(),
             bus: OnceLock::new(),
+            seen: AtomicU64::new(0),
             on_notification,
             implies,
             sessions: Mutex::new(Vec::new()),

@@ -158,6 +158,7 @@ impl State {
     /// Cancels whatever runs for the stream, for good.
     pub(crate) fn abort(&mut self) -> Vec<Arc<Call>> {
         self.aborted = true;
+        self.connection.forget_all();
         self.out.clear();
         self.wake_driver();
         self.written();
@@ -167,7 +168,7 @@ impl State {
     /// Bytes that wait where the messages of a request go.
     fn backlog(&self, request: RequestKey) -> usize {
         match &self.streaming {
-            Some(streaming) => streaming.backlog(&self.connection, request),
+            Some(streaming) => streaming.router.backlog(&self.connection, request),
             None => self.out.len() + self.unwritten,
         }
     }

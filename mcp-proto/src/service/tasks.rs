@@ -7,6 +7,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::sync::{Arc, Weak};
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 use core::time::Duration;
 
 use serde_json::value::RawValue;
@@ -23,6 +24,7 @@ use crate::model::{
     CallToolResult, InputRequest, ProtocolVersion, ResultBody as _, Str, Task, TaskSupport, meta, view,
 };
 use crate::rpc::{Error, Members, code, unfit, write_str};
+use crate::server::channel::sealed::Sealed as _;
 use crate::server::{
     Change, Channel, ClientFeatures, NoTask, Pending, RequestKey, Untyped, missing_capability,
     write_related_task,
@@ -428,6 +430,14 @@ pub(crate) fn result(shared: &Arc<Shared>, pending: Pending<TaskResult>, id: &st
             None => {
                 let key = task.id;
                 tasks.waiting.push((key, Arc::downgrade(shared), pending.key()));
+                drop(tasks);
+                let mut state = shared.lock();
+                let state = &mut *state;
+                if let (Some(streaming), Some(slot)) =
+                    (&mut state.streaming, state.connection.slot(pending.key()))
+                {
+                    streaming.await_task(&key.to_string(), slot.stream);
+                }
                 return;
             }
         },
@@ -535,12 +545,18 @@ fn write_member(out: &mut Vec<u8>, name: &str, json: &str) {
 }
 
 impl Service {
-    /// The wall clock, or the time of the last turn of the stream if there is none.
+    /// The wall clock, or the time of the last turn of the stream or of any HTTP request if there is none.
     pub(crate) fn now(&self, shared: &Shared) -> UnixTime {
         match self.0.clock.get() {
             Some(clock) => clock(),
-            None => shared.lock().unix,
+            // A call that has become a task may outlive all turns of its own exchange.
+            None => shared.lock().unix.max(UnixTime::from_millis(self.0.seen.load(Ordering::Relaxed))),
         }
+    }
+
+    /// It is this late for all streams.
+    pub(crate) fn saw(&self, now: UnixTime) {
+        self.0.seen.fetch_max(now.as_millis(), Ordering::Relaxed);
     }
 
     /// Tells whoever waits for or watches a task.

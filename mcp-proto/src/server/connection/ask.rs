@@ -85,7 +85,7 @@ impl Connection {
             return Err(AskError::Inexpressible);
         }
         let mut number = 0;
-        routes.line(out, None, |out| {
+        routes.task_line(out, task, true, |out| {
             number = session.ask(Ask::new(None, deadline), question, Some(task), out);
         });
         Ok(AskKey { connection: self.number, number })

@@ -53,7 +53,12 @@ impl Connection {
             let (version, token) = (ProtocolVersion::V2025_11_25, progress_token.as_ref());
             write_progress(out, version, Some(id), token, last, progress).is_written()
         });
-        if written { Delivery::Written } else { Delivery::Discarded }
+        if written {
+            self.routes.tag(id, false);
+            Delivery::Written
+        } else {
+            Delivery::Discarded
+        }
     }
 
     pub(super) fn task_log(&mut self, key: RequestKey, log: Log<'_>, out: &mut Vec<u8>) -> Delivery {

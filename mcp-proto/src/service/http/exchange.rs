@@ -6,19 +6,22 @@ use core::task::{Context, Poll};
 
 use super::super::dispatch;
 use super::super::job::Job;
-use super::super::session::{Shared, State};
+use super::super::session::Shared;
 use super::Reply;
 use crate::codec::sse::{write_comment, write_event};
-use crate::http::endpoint::Settings;
+use crate::http::endpoint::{Settings, unknown_session};
 use crate::http::exchange::Silence;
 use crate::http::media::Accepts;
 use crate::http::reply::{Reply as Body, events_head};
-use crate::http::streams::{Progress, Reader};
+use crate::http::writer::Writer;
 use crate::http::{Endpoint, Response, ResponseHead};
 use crate::time::{Instant, UnixTime};
 
 /// Bytes of events that one piece of a body holds, about.
 const PIECE: usize = 64 << 10;
+
+/// The number of no stream of a session: messages that are not answered came on it.
+pub(crate) const NO_STREAM: u64 = u64::MAX;
 
 /// A response in the making. Dropping it says that the client is gone: that cancels a request of
 /// 2026-07-28, and lets a legacy client come back for the rest.
@@ -35,22 +38,11 @@ pub struct Exchange {
 
 enum Kind {
     Modern(Body),
-    Legacy(Legacy),
+    Legacy(Writer),
     /// The one stream of a 2024-11-05 session: everything the server sends.
     Sse,
     /// A message that is answered elsewhere.
     Accepted,
-}
-
-struct Legacy {
-    /// `None` once the response is complete.
-    reader: Option<Reader>,
-    accepts: Accepts,
-    settings: Settings,
-    /// It is a stream of events.
-    begun: bool,
-    /// A stream that a GET opened.
-    get: bool,
 }
 
 impl Exchange {
@@ -67,12 +59,13 @@ impl Exchange {
         accepts: Accepts,
         now: Instant,
     ) -> Option<Self> {
+        let settings = endpoint.settings();
         let mut state = shared.lock();
-        let streaming = state.streaming.as_mut().filter(|streaming| !streaming.is_ended())?;
-        let (_, reader) = streaming.streams.open_post();
-        streaming.opened();
+        let streaming = state.streaming.as_mut().filter(|streaming| !streaming.router.is_ended())?;
+        let reader = streaming.router.open_post(accepts.sse);
         drop(state);
-        Some(Self::legacy(shared, endpoint, reader, accepts, false, now))
+        let writer = Writer::post(reader, accepts, settings);
+        Some(Self::new(shared, Kind::Legacy(writer), settings, now))
     }
 
     /// The GET stream of a session, or one that is resumed.
@@ -83,37 +76,21 @@ impl Exchange {
         last_event_id: Option<&str>,
         now: Instant,
     ) -> Result<Self, Response> {
+        let settings = endpoint.settings();
         let mut state = shared.lock();
         let state = &mut *state;
-        let Some(streaming) = state.streaming.as_mut().filter(|streaming| !streaming.is_ended()) else {
-            return Err(crate::http::endpoint::unknown_session(None));
+        let Some(streaming) = state.streaming.as_mut().filter(|streaming| !streaming.router.is_ended())
+        else {
+            return Err(unknown_session(None));
         };
         let reader = match last_event_id {
-            Some(id) => streaming.streams.resume(id).map_err(|_| {
-                Response::refused(400, "`Last-Event-ID` names no event that can be resumed from")
-            })?,
-            None => streaming
-                .streams
-                .open_get()
-                .map_err(|_| Response::refused(409, "the session has a GET stream already"))?,
+            Some(id) => streaming.router.resume(id).ok_or_else(not_resumable)?,
+            None => streaming.router.open_get().ok_or_else(already_open)?,
         };
-        streaming.opened();
+        streaming.replaced(&reader);
         streaming.settle(&mut state.connection, &mut state.out);
-        let accepts = Accepts { json: false, sse: true };
-        Ok(Self::legacy(shared, endpoint, reader, accepts, true, now))
-    }
-
-    fn legacy(
-        shared: &Arc<Shared>,
-        endpoint: &Endpoint,
-        reader: Reader,
-        accepts: Accepts,
-        get: bool,
-        now: Instant,
-    ) -> Self {
-        let settings = endpoint.settings();
-        let legacy = Legacy { reader: Some(reader), accepts, settings: settings.clone(), begun: false, get };
-        Self::new(shared, Kind::Legacy(legacy), settings, now)
+        let writer = Writer::get(reader, settings);
+        Ok(Self::new(shared, Kind::Legacy(writer), settings, now))
     }
 
     fn new(shared: &Arc<Shared>, kind: Kind, settings: &Settings, now: Instant) -> Self {
@@ -152,8 +129,8 @@ impl Exchange {
     /// The number of the stream that a POST of a session opened.
     pub(crate) fn stream(&self) -> u64 {
         match &self.kind {
-            Kind::Legacy(Legacy { reader: Some(reader), .. }) => reader.stream().number(),
-            _ => u64::MAX,
+            Kind::Legacy(writer) => writer.reader().map_or(NO_STREAM, |reader| reader.stream().number()),
+            _ => 0,
         }
     }
 
@@ -227,7 +204,8 @@ impl Exchange {
         dispatch::timeout(&self.shared, now, &mut self.jobs);
         self.shared.lock().wake_driver();
         self.settle();
-        if self.over || !self.silence.is_over(now) {
+        // What waits to be written shows the same.
+        if self.over || !self.silence.is_over(now) || !self.body.is_empty() {
             return;
         }
         match &mut self.kind {
@@ -235,14 +213,13 @@ impl Exchange {
                 body.keep_alive(&mut self.body);
                 self.head = self.head.take().or_else(|| body.take_head());
             }
-            Kind::Legacy(legacy) if legacy.accepts.sse => {
+            Kind::Legacy(writer) => {
                 let mut state = self.shared.lock();
-                let (head, out) = (&mut self.head, &mut self.body);
-                if !legacy.begin(&mut state, head, out) {
-                    write_comment(out, "");
+                if let Some(streaming) = &mut state.streaming {
+                    writer.keep_alive(&mut streaming.router, &mut self.body);
                 }
+                self.head = self.head.take().or_else(|| writer.take_head());
             }
-            Kind::Legacy(_) => {}
             Kind::Sse => write_comment(&mut self.body, ""),
             Kind::Accepted => {}
         }
@@ -252,8 +229,10 @@ impl Exchange {
         let mut state = self.shared.lock();
         let state = &mut *state;
         match (&self.kind, &mut state.streaming) {
-            (Kind::Legacy(Legacy { reader: Some(reader), .. }), Some(streaming)) => {
-                streaming.wait(reader, cx.waker());
+            (Kind::Legacy(writer), Some(streaming)) => {
+                if let Some(reader) = writer.reader() {
+                    streaming.wait(reader, cx.waker());
+                }
             }
             _ => state.set_driver(cx.waker()),
         }
@@ -276,7 +255,19 @@ impl Exchange {
                 self.head = self.head.take().or_else(|| body.take_head());
                 self.over = body.is_over() || state.aborted;
             }
-            Kind::Legacy(legacy) => self.over = legacy.settle(state, &mut self.head, &mut self.body),
+            Kind::Legacy(writer) => {
+                let Some(streaming) = &mut state.streaming else { return };
+                if writer.is_get(&streaming.router) {
+                    // What was marked while the client was slow.
+                    streaming.settle(&mut state.connection, &mut state.out);
+                }
+                self.over = writer.write(&mut streaming.router, PIECE, &mut self.body);
+                self.head = self.head.take().or_else(|| writer.take_head());
+                if self.over {
+                    // Who waited for the client to read has nobody to wait for.
+                    state.written();
+                }
+            }
             Kind::Sse => {
                 if state.out.is_empty() {
                     state.connection.flush_subscriptions(&mut state.out);
@@ -292,100 +283,6 @@ impl Exchange {
     }
 }
 
-impl Legacy {
-    /// Whether the response is complete.
-    fn settle(&mut self, state: &mut State, head: &mut Option<ResponseHead>, out: &mut Vec<u8>) -> bool {
-        let Some(reader) = &self.reader else { return true };
-        let Some(streaming) = &mut state.streaming else { return true };
-        if streaming.is_ended() || (self.get && streaming.is_closing()) {
-            head.get_or_insert_with(|| events_head(200));
-            self.release(state);
-            return true;
-        }
-        if self.accepts.sse && streaming.is_let_go(reader) {
-            self.begin(state, head, out);
-            if let (Some(streaming), Some(reader)) = (&mut state.streaming, &self.reader) {
-                while streaming.streams.write(reader, PIECE, out) == Progress::More {}
-            }
-            self.release(state);
-            return true;
-        }
-        let whole = self.accepts.json
-            && !self.begun
-            && (!self.accepts.sse || self.settings.events == crate::http::Events::WhenNeeded);
-        if whole && let Some(text) = streaming.streams.take_single(reader) {
-            let response = Response::json(200, text);
-            *head = Some(response.head);
-            *out = response.body;
-            self.release(state);
-            return true;
-        }
-        if !self.accepts.sse {
-            return self.settle_json(state, head, out);
-        }
-        if self.get {
-            self.begin(state, head, out);
-        }
-        let Some(streaming) = &mut state.streaming else { return true };
-        let Some(reader) = &self.reader else { return true };
-        if !self.begun && streaming.streams.pending(reader) == 0 {
-            if !streaming.streams.is_over(reader) {
-                return false;
-            }
-            // There was nothing to answer.
-            *head = Some(ResponseHead::new(202));
-            self.release(state);
-            return true;
-        }
-        self.begin(state, head, out);
-        let Some(streaming) = &mut state.streaming else { return true };
-        let Some(reader) = &self.reader else { return true };
-        match streaming.streams.write(reader, PIECE, out) {
-            Progress::Pending | Progress::More => false,
-            Progress::Finished | Progress::Stale => {
-                self.release(state);
-                true
-            }
-        }
-    }
-
-    /// For a client that takes no events: only the last message counts.
-    fn settle_json(&mut self, state: &mut State, head: &mut Option<ResponseHead>, out: &mut Vec<u8>) -> bool {
-        let Some(streaming) = &mut state.streaming else { return true };
-        let Some(reader) = &self.reader else { return true };
-        if !streaming.streams.is_over(reader) {
-            return false;
-        }
-        match streaming.streams.take_last(reader) {
-            Some(text) => {
-                let response = Response::json(200, text);
-                *head = Some(response.head);
-                *out = response.body;
-            }
-            None => *head = Some(ResponseHead::new(202)),
-        }
-        self.release(state);
-        true
-    }
-
-    /// Makes the response a stream of events. Whether it was none before.
-    fn begin(&mut self, state: &mut State, head: &mut Option<ResponseHead>, out: &mut Vec<u8>) -> bool {
-        let (Some(streaming), Some(reader)) = (&mut state.streaming, &self.reader) else { return false };
-        if core::mem::replace(&mut self.begun, true) {
-            return false;
-        }
-        *head = Some(events_head(200));
-        streaming.streams.prime(reader, self.settings.retry, out);
-        true
-    }
-
-    fn release(&mut self, state: &mut State) {
-        if let (Some(reader), Some(streaming)) = (self.reader.take(), &mut state.streaming) {
-            streaming.closed(reader);
-        }
-    }
-}
-
 impl Drop for Exchange {
     fn drop(&mut self) {
         match &mut self.kind {
@@ -396,10 +293,27 @@ impl Drop for Exchange {
                     call.cancel();
                 }
             }
-            Kind::Legacy(legacy) => legacy.release(&mut self.shared.lock()),
+            Kind::Legacy(writer) => {
+                let mut state = self.shared.lock();
+                if let Some(streaming) = &mut state.streaming {
+                    if let Some(reader) = writer.reader() {
+                        streaming.forget(reader);
+                    }
+                    writer.release(&mut streaming.router);
+                }
+                state.written();
+            }
             Kind::Accepted => {}
         }
     }
+}
+
+fn not_resumable() -> Response {
+    Response::refused(400, "`Last-Event-ID` names no event that can be resumed from")
+}
+
+fn already_open() -> Response {
+    Response::refused(409, "the session has a GET stream already")
 }
 
 impl core::fmt::Debug for Exchange {

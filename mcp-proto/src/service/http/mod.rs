@@ -24,6 +24,7 @@ use alloc::vec::Vec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use exchange::Exchange;
+use exchange::NO_STREAM;
 pub(crate) use legacy::Streaming;
 use sessions::Sessions;
 
@@ -32,6 +33,7 @@ use super::session::Shared;
 use super::{Authorizer, BoxFuture, Principal, Service};
 use crate::http::endpoint::{Post, Taken, unknown_session};
 use crate::http::{Endpoint, Head, Response, Settings};
+use crate::model::ProtocolVersion;
 use crate::rpc::{Error, Message, Parsed, RequestId, code};
 use crate::server::Connection;
 use crate::time::{Instant, UnixTime};
@@ -165,6 +167,7 @@ impl HttpService {
         now: Instant,
         unix: UnixTime,
     ) -> Reply {
+        self.0.service.saw(unix);
         if let Some(reply) = self.sse(head, body, principal.as_ref(), now, unix) {
             return reply;
         }
@@ -180,25 +183,26 @@ impl HttpService {
                 match (found, self.permit(&post.parsed, principal.as_ref())) {
                     (None, _) => Reply::Full(unknown_session(post.request_id())),
                     (Some(_), Err(response)) => Reply::Full(response),
-                    (Some(shared), Ok(())) => {
-                        shared.lock().caller = principal;
-                        self.legacy(&shared, post, now, unix)
-                    }
+                    (Some(shared), Ok(())) => self.legacy(&shared, post, principal, now, unix),
                 }
             }
             Taken::Stream { session, last_event_id } => {
-                match self.sessions().find(session, principal.as_ref(), now) {
+                let found = self.sessions().find(session, principal.as_ref(), now);
+                match found {
                     Some(shared) => self.stream(&shared, last_event_id, now),
                     None => Reply::Full(unknown_session(None)),
                 }
             }
-            Taken::End(id) => match self.sessions().remove(id, principal.as_ref()) {
-                Some(shared) => {
-                    end(&shared);
-                    Reply::Full(Response::empty(crate::http::ResponseHead::new(204)))
+            Taken::End(id) => {
+                let found = self.sessions().remove(id, principal.as_ref());
+                match found {
+                    Some(shared) => {
+                        end(&shared);
+                        Reply::Full(Response::empty(crate::http::ResponseHead::new(204)))
+                    }
+                    None => Reply::Full(unknown_session(None)),
                 }
-                None => Reply::Full(unknown_session(None)),
-            },
+            }
         }
     }
 
@@ -206,11 +210,12 @@ impl HttpService {
     /// over. Call it every few seconds.
     pub fn sweep(&self, now: Instant, unix: UnixTime) -> Vec<super::Job> {
         let limits = &self.0.service.config().limits;
+        self.0.service.saw(unix);
         let (expired, live) = self.sessions().sweep(now, limits.session_idle);
         expired.iter().for_each(|shared| end(shared));
         let mut jobs = Vec::new();
         for shared in live {
-            shared.lock().now = now;
+            tick(&shared, now, unix);
             dispatch::timeout(&shared, now, &mut jobs);
             shared.lock().wake_driver();
         }
@@ -228,7 +233,8 @@ impl HttpService {
     /// on. For a graceful end: stop accepting, call this, wait for the exchanges.
     pub fn close(&self) {
         self.0.service.close_all();
-        for shared in self.sessions().all() {
+        let sessions = self.sessions().all();
+        for shared in sessions {
             let mut state = shared.lock();
             if let Some(streaming) = &mut state.streaming {
                 streaming.close_get();
@@ -284,7 +290,7 @@ impl HttpService {
         let mut exchange = Exchange::modern(&shared, &self.0.endpoint, post.accepts, now);
         let notification = !post.has_request();
         let lookup = |name: &str| head.value(name);
-        dispatch::post(&shared, post.parsed, 0, Some(&lookup), now, exchange.jobs_mut());
+        dispatch::post(&shared, post.parsed, None, 0, Some(&lookup), now, exchange.jobs_mut());
         if notification {
             return Reply::Full(Response::accepted());
         }
@@ -329,21 +335,33 @@ impl HttpService {
         Reply::Full(post.accepts.wrap(response))
     }
 
-    fn legacy(&self, shared: &Arc<Shared>, post: Post<'_>, now: Instant, unix: UnixTime) -> Reply {
+    fn legacy(
+        &self,
+        shared: &Arc<Shared>,
+        post: Post<'_>,
+        caller: Option<Principal>,
+        now: Instant,
+        unix: UnixTime,
+    ) -> Reply {
         tick(shared, now, unix);
+        if let Parsed::Batch(_) = &post.parsed
+            && !shared.lock().connection.session_version().is_some_and(ProtocolVersion::has_batches)
+        {
+            return Reply::Full(Response::refused(400, "this revision has no batches"));
+        }
+        if !post.has_request() {
+            let mut jobs = Vec::new();
+            dispatch::post(shared, post.parsed, Some(caller), NO_STREAM, None, now, &mut jobs);
+            shared.lock().wake_driver();
+            // What is no request starts no handler.
+            return Reply::Full(Response::accepted());
+        }
         let accepts = post.accepts;
         let Some(mut exchange) = Exchange::post(shared, &self.0.endpoint, accepts, now) else {
             return Reply::Full(unknown_session(post.request_id()));
         };
-        if !post.has_request() {
-            let mut jobs = Vec::new();
-            dispatch::post(shared, post.parsed, u64::MAX, None, now, &mut jobs);
-            shared.lock().wake_driver();
-            // A notification starts no handler.
-            return Reply::Full(Response::accepted());
-        }
         let stream = exchange.stream();
-        dispatch::post(shared, post.parsed, stream, None, now, exchange.jobs_mut());
+        dispatch::post(shared, post.parsed, Some(caller), stream, None, now, exchange.jobs_mut());
         shared.lock().wake_driver();
         exchange.into_reply()
     }
@@ -378,17 +396,21 @@ fn tick(shared: &Shared, now: Instant, unix: UnixTime) {
     state.unix = unix;
 }
 
-/// The session is over: what runs in it is cancelled, its streams end.
+/// The session is over: what runs in it is cancelled, its streams end, and its tasks cannot ask any more.
 fn end(shared: &Shared) {
-    let calls = {
+    let (calls, unanswerable) = {
         let mut state = shared.lock();
         if let Some(streaming) = &mut state.streaming {
             streaming.end();
         }
-        state.abort()
+        let unanswerable = state.calls.input_ended();
+        (state.abort(), unanswerable)
     };
     for call in calls {
         call.cancel();
+    }
+    for (call, key) in unanswerable {
+        call.deliver(&key, Err(super::ask::connection_closed()));
     }
 }
 

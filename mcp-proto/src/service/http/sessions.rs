@@ -27,7 +27,7 @@ impl Entry {
     fn is_idle(&self) -> bool {
         let state = self.shared.lock();
         state.connection.in_flight() == 0
-            && state.streaming.as_ref().is_none_or(|streaming| !streaming.has_readers())
+            && state.streaming.as_ref().is_none_or(|streaming| !streaming.router.has_readers())
             && !state.has_driver()
     }
 
@@ -101,7 +101,11 @@ impl Sessions {
         let mut expired = Vec::new();
         if let Some(most) = most {
             self.by_id.retain(|_, entry| {
-                let keep = entry.used + most > now || !entry.is_idle();
+                // What is in use now begins to be idle at the earliest now.
+                if !entry.is_idle() {
+                    entry.used = now;
+                }
+                let keep = entry.used + most > now;
                 if !keep {
                     expired.push(Arc::clone(&entry.shared));
                 }

@@ -88,9 +88,9 @@ impl HttpService {
             return Reply::Full(response);
         }
         tick(&shared, now, unix);
-        shared.lock().caller = principal.cloned();
         let mut exchange = Exchange::accepted(&shared, &self.0.endpoint, now);
-        dispatch::post(&shared, parsed, 0, None, now, exchange.jobs_mut());
+        let caller = Some(principal.cloned());
+        dispatch::post(&shared, parsed, caller, 0, None, now, exchange.jobs_mut());
         shared.lock().wake_driver();
         exchange.into_reply()
     }

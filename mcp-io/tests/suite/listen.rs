@@ -7,10 +7,13 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use mcp_io::{Accept, Listen, MemoryStream, Serve};
+use mcp_io::{Accept, ByteStream, Listen, MemoryStream, Runtime, Serve, ServeError, Timer};
 use mcp_proto::service::Principal;
+use mcp_proto::time::Instant;
 use serde_json::{Value, json};
 
 use super::client::{Client, call, echo, gate, text};
@@ -143,15 +146,147 @@ impl Accept for Shaky {
     }
 }
 
+/// A runtime that writes down how far away each timer is set, and on which a second passes at once.
+#[derive(Clone, Default)]
+struct Hasty(Arc<Mutex<Vec<Duration>>>);
+
+struct Alarm {
+    runtime: Hasty,
+    inner: <rt::Runtime as Runtime>::Timer,
+    soon: bool,
+}
+
+impl Hasty {
+    fn note(&self, deadline: Instant) -> bool {
+        let away = deadline.saturating_duration_since(self.now());
+        self.0.lock().unwrap().push(away);
+        away < Duration::from_secs(1)
+    }
+
+    fn set(&self) -> Vec<Duration> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Runtime for Hasty {
+    type Timer = Alarm;
+    type Fd = <rt::Runtime as Runtime>::Fd;
+
+    fn now(&self) -> Instant {
+        rt::RUNTIME.now()
+    }
+
+    fn timer(&self, deadline: Instant) -> Alarm {
+        Alarm { soon: self.note(deadline), inner: rt::RUNTIME.timer(deadline), runtime: self.clone() }
+    }
+
+    fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        rt::RUNTIME.spawn(future);
+    }
+
+    fn watch(&self, end: mcp_io::End) -> std::io::Result<Self::Fd> {
+        rt::RUNTIME.watch(end)
+    }
+}
+
+impl Timer for Alarm {
+    fn reset(&mut self, deadline: Instant) {
+        self.soon = self.runtime.note(deadline);
+        self.inner.reset(deadline);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.soon { Poll::Ready(()) } else { self.inner.poll(cx) }
+    }
+}
+
+/// 99 failures in a row are waited out, as often as they come, each with a pause of 0.1 s.
 #[test]
 fn a_failure_to_accept_is_waited_out() {
     rt::run(async {
-        let (theirs, ours) = mcp_io::pair(1 << 10);
-        let shaky = Shaky(vec![Ok(theirs), Err(std::io::ErrorKind::Other.into())]);
-        let _served = rt::spawn(server(&Stage::default()).serve(Listen::new(rt::RUNTIME, shaky)));
-        let mut client = Client::new(ours);
-        client.send(echo(1, "patience")).await;
-        assert_eq!(text(&client.receive().await.unwrap()), "patience");
+        let failures = || (0..99).map(|_| Err(std::io::ErrorKind::Other.into()));
+        let ((theirs, ours), (their_second, our_second)) = (mcp_io::pair(1 << 10), mcp_io::pair(1 << 10));
+        // The last comes first.
+        let accepted = std::iter::once(Ok(their_second)).chain(failures());
+        let shaky = Shaky(accepted.chain(std::iter::once(Ok(theirs))).chain(failures()).collect());
+        let hasty = Hasty::default();
+        let _served = rt::spawn(server(&Stage::default()).serve(Listen::new(hasty.clone(), shaky)));
+        for ours in [ours, our_second] {
+            let mut client = Client::new(ours);
+            client.send(echo(1, "patience")).await;
+            assert_eq!(text(&client.receive().await.unwrap()), "patience");
+        }
+        let pauses = hasty.set();
+        assert_eq!(pauses.len(), 198);
+        let length = Duration::from_millis(50)..=Duration::from_millis(100);
+        assert!(pauses.iter().all(|pause| length.contains(pause)), "{pauses:?}");
+    });
+}
+
+/// After the hundredth failure in a row the caller is told.
+#[test]
+fn a_socket_that_only_fails_ends_the_server() {
+    rt::run(async {
+        let shaky = Shaky((0..150).map(|_| Err(std::io::ErrorKind::OutOfMemory.into())).collect());
+        let hasty = Hasty::default();
+        let served = server(&Stage::default()).serve(Listen::new(hasty.clone(), shaky)).await;
+        let Err(ServeError::Io(error)) = served else { panic!("{served:?}") };
+        assert_eq!(error.kind(), std::io::ErrorKind::OutOfMemory);
+        assert_eq!(hasty.set().len(), 99);
+    });
+}
+
+/// The time to finish is the one that was set, on a socket and on a stream.
+#[test]
+fn the_drain_time_is_the_one_that_was_set() {
+    rt::run(async {
+        for socket in [true, false] {
+            let (stage, hasty) = (Stage::default(), Hasty::default());
+            let (theirs, ours) = mcp_io::pair(1 << 10);
+            let drain = Duration::from_secs(40);
+            let (stop, server, runtime) = (stage.clone(), server(&stage), hasty.clone());
+            let served = rt::spawn(async move {
+                let shutdown = async move { stop.opened("stop").await };
+                if socket {
+                    let listen = Listen::new(runtime, Shaky(vec![Ok(theirs)])).drain(drain);
+                    server.serve_until(listen, shutdown).await
+                } else {
+                    server.serve_until(ByteStream::new(runtime, theirs).drain(drain), shutdown).await
+                }
+            });
+            let mut client = Client::new(ours);
+            client.send(gate(1, "a")).await;
+            stage.crowd("a", 1).await;
+            stage.open("stop");
+            let in_time = Duration::from_secs(20)..=drain;
+            rt::eventually(|| hasty.set().iter().any(|away| in_time.contains(away))).await;
+            stage.open("a");
+            assert_eq!(client.rest().await, [(1, "a".into())]);
+            served.await.unwrap();
+        }
+    });
+}
+
+/// Connections leave in another order than they came, and none is forgotten at the end.
+#[test]
+fn connections_may_leave_in_any_order() {
+    rt::run(async {
+        let stage = Stage::default();
+        let (theirs, ours): (Vec<_>, Vec<_>) = (0..4).map(|_| mcp_io::pair(1 << 10)).unzip();
+        let shaky = Shaky(theirs.into_iter().rev().map(Ok).collect());
+        let (stop, listen) = (stage.clone(), Listen::new(rt::RUNTIME, shaky).max_connections(3));
+        let served = rt::spawn(server(&stage).serve_until(listen, async move { stop.opened("stop").await }));
+        let mut clients = ours.into_iter().map(Client::new);
+        let [mut first, mut second, mut third, mut fourth] = std::array::from_fn(|_| clients.next().unwrap());
+        first.finish().await;
+        // It was let in when the first had left.
+        fourth.send(echo(1, "in")).await;
+        assert_eq!(text(&fourth.receive().await.unwrap()), "in");
+        third.finish().await;
+        assert_eq!(third.receive().await, None);
+        stage.open("stop");
+        assert_eq!((second.receive().await, fourth.receive().await), (None, None));
+        served.await.unwrap();
     });
 }
 

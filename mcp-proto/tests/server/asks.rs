@@ -19,6 +19,25 @@ fn answer(event: Option<Event<'_>>) -> Answer<'_> {
     }
 }
 
+/// E03: an answer under the digits of an id as text is no answer to it, and takes nothing from the true one.
+#[test]
+fn e03_an_answer_under_the_digits_of_the_id_is_none() {
+    for version in LEGACY {
+        let mut pair = Pair::session(version);
+        let Pair { server, out, now } = &mut pair;
+        let asked = server.ask_client(&InputRequest::ListRoots, *now, out).unwrap();
+        let id = pair.message()["id"].clone();
+        assert!(id.is_i64(), "{id}");
+        for text in [id.to_string(), format!(" {id}"), format!("0{id}"), format!("{id}.0")] {
+            assert!(!pair.refused(&result(&json!(text), r#"{"roots":[]}"#)).answered);
+            pair.silent();
+        }
+        let frame = result(&id, r#"{"roots":[1]}"#);
+        let got = answer(pair.send(&frame));
+        assert_eq!((got.ask, got.outcome.unwrap().get()), (asked, r#"{"roots":[1]}"#));
+    }
+}
+
 /// In the words of the revision, with an id of ours; the answer comes with the call it belongs to.
 #[test]
 fn questions_and_answers() {

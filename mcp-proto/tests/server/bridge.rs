@@ -103,6 +103,28 @@ fn a_state_alone_comes_back_at_once() {
     assert!(params.retry.input_responses.unwrap().is_empty());
 }
 
+/// Where nobody looks at the clock for long, it comes back and is out of time at once: two events, one answer.
+#[test]
+fn a_call_may_come_back_out_of_time() {
+    let config = config().limits(limits(|l| l.request_timeout = Some(Duration::from_secs(1)))).build();
+    let mut pair = Pair::of(config).with_session(V::V2025_06_18, EVERY_CAPABILITY);
+    for id in ["1", "2"] {
+        let frame = legacy(id, "tools/call", CALL);
+        assert!(asked(&mut pair, &frame, &InputRequired::default().request_state("later")).is_empty());
+    }
+    let events = pair.pass(5_000);
+    let [Event::Resumed(a), Event::Resumed(b), Event::TimedOut { key: c }, Event::TimedOut { key: d }] =
+        &events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!([a.key(), b.key()], [*c, *d]);
+    let answers = pair.messages();
+    assert_eq!(answers.iter().map(|answer| &answer["id"]).collect::<Vec<_>>(), [&json!(1), &json!(2)]);
+    assert!(answers.iter().all(|answer| answer["error"]["code"] == -32603), "{answers:?}");
+    assert_eq!((pair.server.in_flight(), pair.server.next_deadline()), (0, None));
+}
+
 /// One that was cancelled in the meantime does not come back.
 #[test]
 fn a_cancelled_call_does_not_come_back() {

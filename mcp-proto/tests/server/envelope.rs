@@ -1,7 +1,7 @@
 //! Frames that are no good requests: what is answered, what is dropped, and that the stream goes on.
 
-use mcp_proto::model::ProtocolVersion as V;
-use mcp_proto::server::Event;
+use mcp_proto::model::{CallToolResult, ProtocolVersion as V};
+use mcp_proto::server::{Channel, Event};
 use serde_json::{Value, json};
 
 use super::pair::{LEGACY, META, Pair, call, legacy, modern};
@@ -85,6 +85,19 @@ fn e05_look_alike_and_duplicate_members() {
         assert!([-32600, -32602].contains(&answer["error"]["code"].as_i64().unwrap()), "{answer}");
     }
     assert_eq!(pair.server.in_flight(), 1);
+}
+
+/// E03: the id 1 and the id "1" are open side by side, and each answer carries its own.
+#[test]
+fn e03_ids_keep_their_type() {
+    for version in [V::V2024_11_05, V::V2025_11_25, V::LATEST] {
+        let mut pair = Pair::speaking(version);
+        let calls = ["1", "\"1\"", "\"01\"", "\" 1\""].map(|id| pair.tool(&call(version, id, "t")).0);
+        for (pending, id) in calls.into_iter().zip([json!(1), json!("1"), json!("01"), json!(" 1")]).rev() {
+            assert!(pair.server.respond(pending, &CallToolResult::text("x"), &mut pair.out).is_written());
+            assert_eq!(pair.message()["id"], id);
+        }
+    }
 }
 
 /// E06: `method` makes a request, also when it is empty.

@@ -8,3 +8,5 @@ mod harness;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod tasks;
+#[cfg(feature = "validate")]
+mod validate;

@@ -252,6 +252,37 @@ mod tests {
         assert_eq!(why.kind(), io::ErrorKind::BrokenPipe);
     }
 
+    struct Broken;
+
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+    }
+
+    #[test]
+    fn a_failure_to_read_is_told_once_and_is_the_end() {
+        let mut reader = Reader::new(Box::new(Broken)).unwrap();
+        let why = block_on(|cx| reader.poll_read(cx, &mut [0])).unwrap_err();
+        assert_eq!(why.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(block_on(|cx| reader.poll_read(cx, &mut [0])).unwrap(), 0);
+    }
+
+    /// What a peer does not take lies with the caller, not here.
+    #[test]
+    fn one_piece_at_a_time_is_taken() {
+        let (mut input, output) = std::io::pipe().unwrap();
+        let mut writer = Writer::new(Box::new(output)).unwrap();
+        let bytes = vec![7; 3 * ROOM];
+        assert_eq!(block_on(|cx| writer.poll_write(cx, &bytes)).unwrap(), ROOM);
+        // A pipe may hold one piece, so a reader is needed for the second to be taken.
+        let reader = std::thread::spawn(move || input.read_to_end(&mut Vec::new()).unwrap());
+        assert_eq!(block_on(|cx| writer.poll_write(cx, &bytes[ROOM..])).unwrap(), ROOM);
+        block_on(|cx| writer.poll_flush(cx)).unwrap();
+        drop(writer);
+        assert_eq!(reader.join().unwrap(), 2 * ROOM);
+    }
+
     #[test]
     fn what_was_taken_is_written_after_the_drop() {
         let (mut input, output) = std::io::pipe().unwrap();

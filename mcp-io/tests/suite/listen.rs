@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_io::{Accept, ByteStream, Listen, MemoryStream, Runtime, Serve, ServeError, Timer};
-use mcp_proto::service::Principal;
+use mcp_proto::service::{Principal, Server};
 use mcp_proto::time::Instant;
 use serde_json::{Value, json};
 
@@ -244,14 +244,15 @@ fn the_drain_time_is_the_one_that_was_set() {
             let (stage, hasty) = (Stage::default(), Hasty::default());
             let (theirs, ours) = mcp_io::pair(1 << 10);
             let drain = Duration::from_secs(40);
-            let (stop, server, runtime) = (stage.clone(), server(&stage), hasty.clone());
+            let service = Server::build(server(&stage)).unwrap();
+            let (stop, runtime) = (stage.clone(), hasty.clone());
             let served = rt::spawn(async move {
                 let shutdown = async move { stop.opened("stop").await };
                 if socket {
                     let listen = Listen::new(runtime, Shaky(vec![Ok(theirs)])).drain(drain);
-                    server.serve_until(listen, shutdown).await
+                    service.serve_until(listen, shutdown).await
                 } else {
-                    server.serve_until(ByteStream::new(runtime, theirs).drain(drain), shutdown).await
+                    service.serve_until(ByteStream::new(runtime, theirs).drain(drain), shutdown).await
                 }
             });
             let mut client = Client::new(ours);

@@ -14,7 +14,8 @@ use serde_json::{Value, json};
 use super::client::{call, echo, text};
 use crate::rt;
 
-/// The fixture beside this test: cargo builds both.
+/// The fixture beside this test. `cargo test` builds both; with `--test adapter` it builds the test only, and
+/// an old fixture stays as it is.
 fn program(name: &str) -> Command {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();
@@ -117,6 +118,28 @@ fn files() {
     assert_prints_are_kept_apart(all);
 }
 
+/// What the program had printed and not passed on goes to standard error when the server begins, not later.
+#[test]
+fn what_was_printed_before_goes_out_at_once() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    ours.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut command = program("fixture");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(OwnedFd::from(theirs));
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let mut printed = [0; 6];
+    (&ours).read_exact(&mut printed).unwrap();
+    assert_eq!(&printed, b"before");
+    drop(child.stdin.take());
+    let mut output = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+    assert_eq!(output, "served\n");
+    let mut rest = Vec::new();
+    (&ours).read_to_end(&mut rest).unwrap();
+    assert_eq!(rest, b"");
+    assert!(child.wait().unwrap().success());
+}
+
 /// `2>&1`: then there is no place for what is printed.
 #[test]
 fn standard_error_that_is_the_protocol_gets_nothing() {
@@ -181,6 +204,21 @@ fn the_standard_streams_have_one_owner_at_a_time() {
     (&ours).write_all((echo(1, "one") + &print(2) + print(3).trim_end()).as_bytes()).unwrap();
     ours.shutdown(Shutdown::Write).unwrap();
     assert_prints_are_kept_apart(finish(child, ours));
+}
+
+/// A failure to take them leaves them for the next who tries.
+#[test]
+fn the_standard_streams_are_free_after_a_failure() {
+    let fixture = program("fixture").get_program().to_owned();
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 40; exec \"$0\" full"]).arg(fixture);
+    let mut child =
+        limited.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all((echo(1, "one") + &print(2) + print(3).trim_end()).as_bytes()).unwrap();
+    drop(stdin);
+    let stdout = child.stdout.take().unwrap();
+    assert_prints_are_kept_apart(finish(child, stdout));
 }
 
 /// Z02: the client's end of standard output is closed first, as when the client is killed.

@@ -78,9 +78,12 @@ impl Stage {
 }
 
 /// What a program of an adapter does. As `fixture taken` it tries it first while the standard streams are
-/// in other hands; as `fixture hasty` it waits for nobody after the end of the input.
+/// in other hands, as `fixture full` while no descriptor is left; as `fixture hasty` it waits for nobody after the
+/// end of the input.
 pub(crate) async fn program<R: Runtime>(runtime: R) -> Result<(), ServeError> {
     let how = std::env::args().nth(1).unwrap_or_default();
+    // Without an end of line it stays in this process until somebody passes it on.
+    print!("before");
     let drain = Duration::from_millis(if how == "hasty" { 50 } else { 5000 });
     let serve = || server(&Stage::default()).serve(Stdio::new(runtime.clone()).drain(drain));
     if how == "taken" {
@@ -89,6 +92,14 @@ pub(crate) async fn program<R: Runtime>(runtime: R) -> Result<(), ServeError> {
             panic!("the standard streams have two owners")
         };
         assert_eq!(error.kind(), ErrorKind::ResourceBusy);
+    }
+    if how == "full" {
+        let mut files = Vec::new();
+        while let Ok(file) = std::fs::File::open("/dev/null") {
+            files.push(file);
+        }
+        let Err(ServeError::Io(error)) = serve().await else { panic!("served without a descriptor left") };
+        assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::MFILE.raw_os_error()));
     }
     serve().await?;
     if how == "hasty" {

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{BOM, RETAIN};
+use super::{BOM, kept};
 
 /// Most bytes that [`LineBuffer::spare`] lends at once.
 const MAX_SPARE: usize = 1 << 20;
@@ -45,7 +45,8 @@ const MAX_SPARE: usize = 1 << 20;
 ///   CRs are skipped. One byte order mark at the very start of the stream is dropped; elsewhere it is
 ///   an ordinary part of its line.
 /// - A caller who takes all frames after each read makes this hold at most the limit and one read. When
-///   all is consumed, no more than 64 KiB of capacity stay.
+///   all is consumed, no more than 64 KiB of capacity stay; or as much as was just needed, up to
+///   1 MiB, until less is needed.
 /// - The time is linear in the number of bytes, also if they come one by one.
 #[derive(Debug, Clone)]
 pub struct LineBuffer {
@@ -58,6 +59,8 @@ pub struct LineBuffer {
     /// How many bytes after `end` the caller may still `commit`.
     lent: usize,
     limit: usize,
+    /// The most bytes in use since the buffer was last empty.
+    peak: usize,
     /// Inside a line that was already reported as too long.
     skipping: bool,
     /// Nothing was framed yet, so a byte order mark may still come.
@@ -98,6 +101,7 @@ impl LineBuffer {
             scanned: 0,
             lent: 0,
             limit: max_line,
+            peak: 0,
             skipping: false,
             at_stream_start: true,
             #[cfg(test)]
@@ -122,6 +126,7 @@ impl LineBuffer {
     /// lent cannot be committed: a larger `got` counts as all that was lent.
     pub fn commit(&mut self, got: usize) {
         self.end += got.min(self.lent);
+        self.peak = self.peak.max(self.end);
         self.lent = 0;
     }
 
@@ -131,6 +136,7 @@ impl LineBuffer {
         self.make_room(bytes.len());
         self.buf[self.end..self.end + bytes.len()].copy_from_slice(bytes);
         self.end += bytes.len();
+        self.peak = self.peak.max(self.end);
     }
 
     /// The next complete line, or `None` when more bytes are needed.
@@ -275,9 +281,10 @@ impl LineBuffer {
     }
 
     fn shrink(&mut self) {
-        if self.end == 0 && self.buf.capacity() > RETAIN {
-            self.buf.truncate(RETAIN);
-            self.buf.shrink_to(RETAIN);
+        if self.end == 0 && self.peak > 0 {
+            let keep = kept(self.buf.capacity(), core::mem::take(&mut self.peak));
+            self.buf.truncate(keep);
+            self.buf.shrink_to(keep);
         }
     }
 
@@ -298,6 +305,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::{BUSY, RETAIN};
     use super::*;
 
     #[derive(Debug, Clone, PartialEq)]
@@ -421,6 +429,23 @@ mod tests {
         assert_eq!(lines.next_frame(), None);
         lines.extend(b"\n");
         assert_eq!(lines.next_frame(), Some(Frame::Line(b"ab")));
+    }
+
+    #[test]
+    fn a_stream_of_large_messages_keeps_its_room_until_one_is_short() {
+        let mut lines = LineBuffer::new(16 << 20);
+        let mut large = vec![b'a'; 300 << 10];
+        large.push(b'\n');
+        for _ in 0..3 {
+            lines.extend(&large);
+            assert!(lines.next_frame().is_some());
+            assert_eq!(lines.next_frame(), None);
+            assert!((300 << 10..=BUSY).contains(&lines.buf.capacity()), "{}", lines.buf.capacity());
+        }
+        lines.extend(b"a\n");
+        assert!(lines.next_frame().is_some());
+        assert_eq!(lines.next_frame(), None);
+        assert!(lines.buf.capacity() <= RETAIN, "{}", lines.buf.capacity());
     }
 
     #[test]

@@ -23,5 +23,18 @@ pub use sse::{InvalidField, SseDecoder, SseEvent, SseFrame};
 /// the connection, and everyday messages must not cost an allocation each.
 const RETAIN: usize = 64 << 10;
 
+/// Beyond this much, room is given back at once: it was for one message and not for a stream of them.
+const BUSY: usize = 1 << 20;
+
+/// The capacity that an empty buffer keeps when `used` bytes of it were in use since it was last empty. A
+/// stream of large messages keeps its room, for memory that is given back and taken again costs more than
+/// the message; the next short message gives it back.
+const fn kept(capacity: usize, used: usize) -> usize {
+    if capacity <= RETAIN || (used <= BUSY && capacity / 4 <= used) {
+        return capacity;
+    }
+    if used > BUSY || used * 2 < RETAIN { RETAIN } else { used * 2 }
+}
+
 /// U+FEFF in UTF-8. Some programs put it in front of whatever they write.
 const BOM: &[u8] = b"\xEF\xBB\xBF";

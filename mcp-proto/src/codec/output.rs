@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::RETAIN;
+use super::kept;
 
 /// Bytes on their way out, with a cursor: a partial write moves the cursor, not the bytes.
 ///
@@ -41,12 +41,14 @@ impl OutBuf {
 
     /// Counts `n` of the [`pending`](Self::pending) bytes as written; at most all of them.
     ///
-    /// Once all are written, no more than 64 KiB of capacity stay.
+    /// Once all are written, no more than 64 KiB of capacity stay; or as much as was just needed, up to
+    /// 1 MiB, until less is needed.
     pub fn advance(&mut self, n: usize) {
         self.written = self.written.saturating_add(n);
         if self.written >= self.buf.len() {
+            let keep = kept(self.buf.capacity(), self.buf.len());
             self.buf.clear();
-            self.buf.shrink_to(RETAIN);
+            self.buf.shrink_to(keep);
             self.written = 0;
         }
     }
@@ -117,6 +119,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::{BUSY, RETAIN};
     use super::*;
 
     fn wrapped(wrap: Wrap, text: &str) -> Vec<u8> {
@@ -168,8 +171,23 @@ mod tests {
     #[test]
     fn capacity_shrinks_after_a_spike() {
         let mut out = OutBuf::new();
-        out.bytes_mut().resize(1 << 20, b'a');
-        out.advance((1 << 20) - 1);
+        out.bytes_mut().resize(BUSY + 1, b'a');
+        out.advance(BUSY);
+        out.advance(1);
+        assert!(out.buf.capacity() <= RETAIN, "{}", out.buf.capacity());
+    }
+
+    #[test]
+    fn a_stream_of_large_messages_keeps_its_room_until_one_is_short() {
+        let mut out = OutBuf::new();
+        for _ in 0..3 {
+            out.bytes_mut().resize(300 << 10, b'a');
+            let at = out.pending().as_ptr();
+            out.advance(300 << 10);
+            assert!((300 << 10..=BUSY).contains(&out.buf.capacity()), "{}", out.buf.capacity());
+            assert_eq!(out.buf.as_ptr(), at);
+        }
+        out.bytes_mut().push(b'a');
         out.advance(1);
         assert!(out.buf.capacity() <= RETAIN, "{}", out.buf.capacity());
     }

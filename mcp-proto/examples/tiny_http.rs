@@ -6,6 +6,7 @@
 //! ```
 #![allow(clippy::disallowed_methods, clippy::print_stderr)] // a driver owns the clock and the terminal
 
+#[allow(dead_code)] // it serves one revision, so it has a configuration of its own
 mod tools;
 
 use std::error::Error;
@@ -21,7 +22,7 @@ use mcp_proto::time::Instant;
 use tiny_http::{Header, Request, Server, StatusCode};
 
 /// Requests at a time; more wait.
-const THREADS: usize = 8;
+pub(crate) const THREADS: usize = 8;
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let address = env::args().nth(1).unwrap_or_else(|| "127.0.0.1:0".into());
@@ -50,11 +51,6 @@ pub(crate) fn serve(server: &Arc<Server>) {
             });
         }
     });
-}
-
-/// How many threads [`serve`] has to be woken in.
-pub(crate) const fn threads() -> usize {
-    THREADS
 }
 
 /// A request without its body.

@@ -57,7 +57,7 @@ fn while_served(ask: impl FnOnce(SocketAddr)) {
         thread::spawn(move || example::serve(&server))
     };
     ask(address);
-    for _ in 0..example::threads() {
+    for _ in 0..example::THREADS {
         server.unblock();
     }
     serving.join().unwrap();
@@ -106,7 +106,7 @@ fn a_blocking_server_streams() {
         assert_eq!(events.last().unwrap()["result"]["content"][0]["text"], "5 steps");
 
         // Those who go away free their threads: more of them than there are threads.
-        for _ in 0..2 * example::threads() {
+        for _ in 0..2 * example::THREADS {
             let mut gone = send(address, &call("slow", json!({ "steps": 1000 }), ""));
             gone.read_line(&mut String::new()).unwrap();
         }

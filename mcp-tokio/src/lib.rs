@@ -102,6 +102,6 @@ pub fn pair(capacity: usize) -> (ByteStream<Tokio, MemoryStream>, Stream<MemoryS
 }
 
 /// The README's code compiles.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "http"))] // all of it
 #[doc = include_str!("../../README.md")]
 struct Readme;

@@ -39,6 +39,8 @@ impl Job {
         as_task: bool,
         future: BoxFuture<Reply>,
     ) -> Option<Self> {
+        #[cfg(feature = "tracing")]
+        let future = super::trace::within(&call, method, target, future);
         let mut job = Self { call, method, target: Box::from(""), arguments: None, future: Some(future) };
         if as_task {
             job.call.lock().wants_task = true;

@@ -33,6 +33,8 @@ mod schema;
 mod scope;
 mod session;
 mod tasks;
+#[cfg(feature = "tracing")]
+mod trace;
 mod validate;
 
 use alloc::boxed::Box;

@@ -8,5 +8,7 @@ mod harness;
 #[cfg(feature = "jwt")]
 mod jwt;
 mod tasks;
+#[cfg(feature = "tracing")]
+mod trace;
 #[cfg(feature = "validate")]
 mod validate;

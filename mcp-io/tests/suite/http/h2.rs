@@ -114,7 +114,7 @@ fn http_2_is_spoken_with_those_who_begin_so() {
     });
 }
 
-/// S-CANCEL: a stream that is reset cancels its call, and nothing else.
+/// S-HTTP-13: a stream that is reset cancels its call, and nothing else.
 #[test]
 fn a_stream_that_is_reset_cancels_its_call() {
     rt::run(async {

@@ -131,7 +131,7 @@ fn a_probe_is_told_that_the_server_is_ready() {
     });
 }
 
-/// S-LISTEN: a subscription ends with its result, a call is answered, and no one is let in any more.
+/// S-SUBS-04: a subscription ends with its result, a call is answered, and no one is let in any more.
 #[test]
 fn shutdown_finishes_what_was_asked_for() {
     rt::run(async {

@@ -37,7 +37,7 @@ fn progress_makes_the_answer_a_stream() {
     });
 }
 
-/// S-CANCEL: closing the response cancels the request, before its head is known and after.
+/// S-HTTP-13: closing the response cancels the request, before its head is known and after.
 #[test]
 fn a_client_that_goes_away_cancels_its_call() {
     rt::run(async {
@@ -67,7 +67,7 @@ fn a_client_that_goes_away_cancels_its_call() {
     });
 }
 
-/// The legacy era: the call goes on, and its answer is fetched later.
+/// LS-CANCEL-01: the call goes on, and its answer is fetched later.
 #[test]
 fn a_legacy_call_outlives_its_connection() {
     rt::run(async {

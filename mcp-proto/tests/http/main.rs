@@ -2,8 +2,11 @@
 //! and no runtime.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod auth;
 mod flow;
 mod harness;
 mod kit;
 mod legacy;
+mod model;
 mod modern;
+mod size;

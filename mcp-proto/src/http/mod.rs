@@ -1,7 +1,7 @@
 //! Streamable HTTP, without sockets: a request's head and body in, a response's head and body out.
 //!
-//! [`Endpoint`] says what becomes of a request; an [`Exchange`] is one POST of 2026-07-28 and its response.
-//! The rest looks at heads alone and keeps no state:
+//! [`Endpoint`] says what becomes of a request; an [`Exchange`] is one POST of 2026-07-28 and its response, a
+//! [`Session`] all that a client of an older revision sends and is sent. The rest looks at heads alone and keeps no state:
 //!
 //! | Question | Answer |
 //! |---|---|
@@ -26,12 +26,10 @@ pub mod origin;
 mod parts;
 pub(crate) mod reply;
 mod response;
-#[cfg_attr(not(feature = "service"), allow(dead_code))] // sessions are built on it
 pub(crate) mod router;
-#[cfg_attr(not(feature = "service"), allow(dead_code))] // sessions are built on it
+pub mod session;
 pub(crate) mod streams;
 pub mod value;
-#[cfg_attr(not(feature = "service"), allow(dead_code))] // sessions are built on it
 pub(crate) mod writer;
 
 pub use auth::{InvalidResource, InvalidUrl, ProtectedResource, ProtectedResourceBuilder, TokenState};
@@ -41,6 +39,7 @@ pub use exchange::Exchange;
 pub use head::{Head, ResponseHead};
 pub use origin::Origins;
 pub use response::Response;
+pub use session::Session;
 
 /// A peer's bytes, printable and cut to a length that is safe to repeat.
 fn printable(bytes: &[u8]) -> alloc::string::String {

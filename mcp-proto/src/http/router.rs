@@ -11,6 +11,9 @@ use crate::server::channel::sealed::Sealed as _;
 use crate::server::route::{Mark, TaskMark};
 use crate::server::{Connection, RequestKey};
 
+/// Bytes that a silent session may keep for what it will write.
+const MOST_SPARE: usize = 256;
+
 /// The streams of a session, and what belongs on which of them.
 ///
 /// Most messages name their stream, or belong to no request and go to the GET stream. Two kinds need care:
@@ -68,6 +71,10 @@ impl Router {
                 woken(stream);
             }
         });
+        // A session may be silent for long after one large message.
+        if lines.capacity() > MOST_SPARE {
+            *lines = Vec::new();
+        }
     }
 
     /// A POST came. `events`: its client takes them.

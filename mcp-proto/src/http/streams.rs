@@ -71,6 +71,7 @@ impl Reader {
     }
 
     /// How many read the stream before.
+    #[cfg(feature = "service")]
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }

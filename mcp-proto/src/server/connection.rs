@@ -96,7 +96,6 @@ impl Connection {
     }
 
     /// A legacy session over HTTP: what is written is noted by stream.
-    #[cfg_attr(not(feature = "service"), allow(dead_code))] // sessions over HTTP are in the service
     pub(crate) fn routed(config: Arc<Config>) -> Self {
         let mut connection = Self::new(config);
         connection.routes.turn_on();

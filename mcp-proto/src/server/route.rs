@@ -63,7 +63,6 @@ impl Routes {
     }
 
     /// What is handled next came on this stream.
-    #[cfg_attr(not(feature = "service"), allow(dead_code))] // sessions over HTTP are in the service
     pub(crate) const fn set_current(&mut self, stream: u64) {
         self.current = stream;
     }

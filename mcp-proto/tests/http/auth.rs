@@ -28,12 +28,13 @@ impl TokenVerifier for Names {
 }
 
 fn server(kit: &Kit) -> Server {
-    kit.server()
-        .add(tool("write", |_, _: NoArguments| async { Ok("written") }).scopes(["files"]))
-        .tool("who", |ctx, _: NoArguments| async move {
+    kit.server().add(tool("write", |_, _: NoArguments| async { Ok("written") }).scopes(["files"])).tool(
+        "who",
+        |ctx, _: NoArguments| async move {
             let caller = ctx.principal().map(|p| format!("{} {}", p.id(), p.has_scope("files")));
             Ok(caller.unwrap_or_default())
-        })
+        },
+    )
 }
 
 fn net(service: &Service) -> Net {
@@ -74,7 +75,10 @@ fn tokens_are_asked_for() {
     let got = net.send(&list());
     assert_eq!(net.status(got), 401);
     let said = challenge(&net, got);
-    assert!(said.starts_with("Bearer ") && said.contains("resource_metadata=") && !said.contains("error="), "{said}");
+    assert!(
+        said.starts_with("Bearer ") && said.contains("resource_metadata=") && !said.contains("error="),
+        "{said}"
+    );
     for token in ["forged", "stranger"] {
         let got = net.send(&by(list(), token));
         assert_eq!(net.status(got), 401);
@@ -115,7 +119,8 @@ fn scopes_are_asked_for() {
     assert_eq!((net.status(got), kit.began()), (403, 0));
     // Each request counts by its own token.
     let stepped_up = Session { authorization: Some("alice.files".into()), ..session.clone() };
-    let (status, answers) = net.ask(&stepped_up.post(&json!([call(1, "who", json!({})), call(2, "write", json!({}))])));
+    let (status, answers) =
+        net.ask(&stepped_up.post(&json!([call(1, "who", json!({})), call(2, "write", json!({}))])));
     assert_eq!((status, answers.as_array().unwrap().len()), (200, 2));
     let got = net.send(&session.post(&call(3, "write", json!({}))));
     assert_eq!(net.status(got), 403);
@@ -154,7 +159,9 @@ fn a06_states_and_tasks_are_their_callers_alone() {
     let kit = Kit::default();
     let mut net = net(&server(&kit).build().unwrap());
     let capabilities = || json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}});
-    let post = |token: &str, method: &str, params: Value| by(Request::modern(&modern(1, method, params, capabilities())), token);
+    let post = |token: &str, method: &str, params: Value| {
+        by(Request::modern(&modern(1, method, params, capabilities())), token)
+    };
     let (_, asked) = net.ask(&post("alice", "tools/call", json!({"name": "confirm"})));
     let retry = json!({"name": "confirm", "requestState": asked["result"]["requestState"],
         "inputResponses": {"sure": {"action": "accept", "content": {"confirm": true}}}});

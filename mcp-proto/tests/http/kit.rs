@@ -146,6 +146,7 @@ impl Kit {
                 ctx.progress(Progress::new(1.0)).await;
                 Ok(format!("{done}"))
             })
+            .tool("big", |_, _: NoArguments| async move { Ok("x".repeat(100_000)) })
             .tool("chatty", |ctx: Ctx, _: NoArguments| async move {
                 ctx.progress(Progress::new(1.0)).await;
                 Ok("said")

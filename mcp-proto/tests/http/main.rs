@@ -9,4 +9,5 @@ mod kit;
 mod legacy;
 mod model;
 mod modern;
+mod session;
 mod size;

@@ -13,15 +13,13 @@ use crate::http::endpoint::{Settings, unknown_session};
 use crate::http::exchange::Silence;
 use crate::http::media::Accepts;
 use crate::http::reply::{Reply as Body, events_head};
+use crate::http::session::{NO_STREAM, already_open, not_resumable};
 use crate::http::writer::Writer;
 use crate::http::{Endpoint, Response, ResponseHead};
 use crate::time::{Instant, UnixTime};
 
 /// Bytes of events that one piece of a body holds, about.
 const PIECE: usize = 64 << 10;
-
-/// The number of no stream of a session: messages that are not answered came on it.
-pub(crate) const NO_STREAM: u64 = u64::MAX;
 
 /// A response in the making. Dropping it says that the client is gone: that cancels a request of
 /// 2026-07-28, and lets a legacy client come back for the rest.
@@ -306,14 +304,6 @@ impl Drop for Exchange {
             Kind::Accepted => {}
         }
     }
-}
-
-fn not_resumable() -> Response {
-    Response::refused(400, "`Last-Event-ID` names no event that can be resumed from")
-}
-
-fn already_open() -> Response {
-    Response::refused(409, "the session has a GET stream already")
 }
 
 impl core::fmt::Debug for Exchange {

@@ -24,7 +24,6 @@ use alloc::vec::Vec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub use exchange::Exchange;
-use exchange::NO_STREAM;
 pub(crate) use legacy::Streaming;
 use sessions::Sessions;
 
@@ -32,8 +31,8 @@ use super::dispatch;
 use super::session::Shared;
 use super::{Authorizer, BoxFuture, Principal, Service};
 use crate::http::endpoint::{Post, Taken, unknown_session};
+use crate::http::session::{NO_STREAM, handshake, refuse_batch};
 use crate::http::{Endpoint, Head, Response, Settings};
-use crate::model::ProtocolVersion;
 use crate::rpc::{Error, Message, Parsed, RequestId, code};
 use crate::server::Connection;
 use crate::time::{Instant, UnixTime};
@@ -305,34 +304,25 @@ impl HttpService {
         unix: UnixTime,
     ) -> Reply {
         let service = &self.0.service;
-        let Parsed::Message(Message::Request { id: request, .. }) = &post.parsed else {
-            return Reply::Full(Response::accepted());
+        let (request, accepts) = (post.request_id().cloned(), post.accepts);
+        let (connection, version, out) = match handshake(service.config(), post, now) {
+            Ok(opened) => opened,
+            Err(response) => return Reply::Full(response),
         };
-        let request = request.clone();
-        let shared = Shared::new(service, principal, Connection::routed(Arc::clone(service.config())));
+        let shared = Shared::new(service, principal, connection);
         tick(&shared, now, unix);
-        let mut out = Vec::new();
-        {
-            let mut state = shared.lock();
-            let state = &mut *state;
-            let _ = state.connection.take_parsed(post.parsed, now, &mut state.out);
-            state.connection.drain(&mut state.out, |text, _| out.extend_from_slice(text));
-        }
-        let Some(version) = shared.lock().connection.session_version() else {
-            return Reply::Full(post.accepts.wrap(Response::json(400, out)));
-        };
         let id = session_id(&service.random_bytes());
         let limits = &service.config().limits;
         shared.lock().streaming = Some(Streaming::new(version, limits));
         let (kept, dropped) = self.sessions().insert(&id, &shared, now, limits);
         dropped.iter().for_each(|shared| end(shared));
         if !kept {
-            return Reply::Full(too_many_sessions(Some(&request)));
+            return Reply::Full(too_many_sessions(request.as_ref()));
         }
         service.register(&shared);
         let mut response = Response::json(200, out);
         response.head = response.head.with("mcp-session-id", id);
-        Reply::Full(post.accepts.wrap(response))
+        Reply::Full(accepts.wrap(response))
     }
 
     fn legacy(
@@ -344,10 +334,9 @@ impl HttpService {
         unix: UnixTime,
     ) -> Reply {
         tick(shared, now, unix);
-        if let Parsed::Batch(_) = &post.parsed
-            && !shared.lock().connection.session_version().is_some_and(ProtocolVersion::has_batches)
-        {
-            return Reply::Full(Response::refused(400, "this revision has no batches"));
+        let refused = refuse_batch(&shared.lock().connection, &post);
+        if let Some(response) = refused {
+            return Reply::Full(response);
         }
         if !post.has_request() {
             let mut jobs = Vec::new();

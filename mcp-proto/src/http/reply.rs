@@ -52,15 +52,13 @@ impl Reply {
             }
             return;
         };
-        if self.phase == Phase::Undecided
+        if self.phase == Phase::Undecided && text.is_empty() {
+            self.head = Some(ResponseHead::new(202));
+        } else if self.phase == Phase::Undecided
             && (!self.accepts.sse || (self.accepts.json && self.events == Events::WhenNeeded))
         {
-            if text.is_empty() {
-                self.head = Some(ResponseHead::new(202));
-            } else {
-                self.head = Some(ResponseHead::new(status(end)).with("content-type", "application/json"));
-                out.extend_from_slice(text);
-            }
+            self.head = Some(ResponseHead::new(status(end)).with("content-type", "application/json"));
+            out.extend_from_slice(text);
         } else if self.begin_events_with(status(end)) && !text.is_empty() {
             Wrap::Sse.write(out, |out| out.extend_from_slice(text));
         }

@@ -96,7 +96,7 @@ use crate::server::inflight::Slot;
 use crate::server::route::End;
 use crate::server::{
     AskError, AskKey, Change, Channel, Config, Connection, Delivery, Event, Log, Pending, Progress,
-    RequestKey, Violation,
+    RequestKey,
 };
 use crate::time::Instant;
 
@@ -257,10 +257,6 @@ impl Session {
         let number = stream.as_ref().map_or(NO_STREAM, Stream::number);
         self.connection.routes.set_current(number);
         let event = self.connection.take_parsed(post.parsed, now, &mut self.lines);
-        if let Some(Event::Rejected(Violation { answered: false, .. })) = event {
-            // No message says so where the revision has none for it: then the end of the stream does.
-            self.connection.routes.end(number);
-        }
         self.settle();
         Ok((stream, event))
     }

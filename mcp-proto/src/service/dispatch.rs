@@ -21,7 +21,6 @@ use crate::registry::ResourceMatch;
 use crate::rpc::{Error, Params, Parsed};
 use crate::server::{
     Call as Typed, Channel, ClientFeatures, Event, Incoming, Pending, Principal, RequestKey, Untyped,
-    Violation,
 };
 use crate::state::digest_arguments;
 use crate::time::Instant;
@@ -72,12 +71,6 @@ fn take<'b>(
             // All of it before the machine sees anything else: another POST may come meanwhile.
             Some(Event::Batch(batch)) => {
                 members.extend(batch.filter_map(|message| connection.handle_member(message, now, out)));
-                None
-            }
-            // No message says so where the revision has none for it: then the end of the stream does.
-            Some(Event::Rejected(Violation { answered: false, .. })) => {
-                let stream = connection.routes.current();
-                connection.routes.end(stream);
                 None
             }
             event => event,

@@ -1,15 +1,22 @@
 //! One connection.
 
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use http::{Request, Response};
+use http_body::Body as _;
+use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
+use hyper::service::Service;
 
-use super::Responder;
 use super::io::{Stream, Version, Within};
+use super::{HttpBody, Responder, Responding};
 use crate::{Io, Runtime, Timer};
 
 /// Most bytes of a head, of any version.
@@ -45,7 +52,8 @@ async fn serve<R: Runtime, I: Io + 'static>(
 ) -> io::Result<()> {
     let (runtime, header_timeout) = (responder.runtime().clone(), responder.head_within());
     let mut ending = pin!(ending);
-    let mut io = Stream::new(io);
+    let refused = Arc::new(AtomicBool::new(false));
+    let mut io = Stream::new(io, runtime.clone(), Arc::clone(&refused));
     let version = {
         let mut version = pin!(io.version());
         let mut timer = runtime.timer(runtime.now() + header_timeout);
@@ -69,7 +77,7 @@ async fn serve<R: Runtime, I: Io + 'static>(
                 .header_read_timeout(header_timeout)
                 .max_buf_size(MAX_BUFFER)
                 .max_header_size(MAX_HEAD)
-                .serve_connection(io, responder);
+                .serve_connection(io, Noting { responder, refused });
             finish(pin!(connection), ending, |connection| connection.graceful_shutdown()).await
         }
         Some(Version::Http2) => {
@@ -82,6 +90,30 @@ async fn serve<R: Runtime, I: Io + 'static>(
                 .serve_connection(io, responder);
             finish(pin!(connection), ending, |connection| connection.graceful_shutdown()).await
         }
+    }
+}
+
+/// Notes when a request is refused that has a body.
+struct Noting<R> {
+    responder: Responder<R>,
+    refused: Arc<AtomicBool>,
+}
+
+impl<R: Runtime> Service<Request<Incoming>> for Noting<R> {
+    type Response = Response<HttpBody<R>>;
+    type Error = Infallible;
+    type Future = Responding<R>;
+
+    fn call(&self, request: Request<Incoming>) -> Responding<R> {
+        let (responder, refused) = (self.responder.clone(), Arc::clone(&self.refused));
+        Box::pin(async move {
+            let has_body = !request.body().is_end_stream();
+            let response = responder.respond(request).await;
+            if has_body && !response.status().is_success() {
+                refused.store(true, Ordering::Relaxed);
+            }
+            Ok(response)
+        })
     }
 }
 

@@ -3,7 +3,8 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -17,6 +18,11 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Most bytes of one read.
 const ROOM: usize = 16 << 10;
 
+/// A peer that is told no while it still sends would hear nothing of it if the connection were closed under its
+/// hands, for what is not read makes the system reset it. For so long it may go on, with so many bytes.
+const LINGER: Duration = Duration::from_secs(2);
+const MOST_DISCARDED: usize = 64 << 20;
+
 /// What is spoken on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Version {
@@ -25,15 +31,28 @@ pub(super) enum Version {
 }
 
 /// A stream with what was read ahead of hyper.
-pub(super) struct Stream<I> {
+pub(super) struct Stream<I, R: Runtime> {
     io: I,
+    runtime: R,
     ahead: Vec<u8>,
     scratch: Box<[u8]>,
+    closing: Closing<R::Timer>,
+    /// A request was refused that had a body: perhaps the peer still sends it.
+    refused: Arc<AtomicBool>,
 }
 
-impl<I: Io> Stream<I> {
-    pub(super) fn new(io: I) -> Self {
-        Self { io, ahead: Vec::new(), scratch: vec![0; ROOM].into() }
+enum Closing<T> {
+    NotYet,
+    /// The peer was told that nothing follows.
+    Told,
+    /// What it still sends is read and forgotten.
+    Lingering(T, usize),
+}
+
+impl<I: Io, R: Runtime> Stream<I, R> {
+    pub(super) fn new(io: I, runtime: R, refused: Arc<AtomicBool>) -> Self {
+        let scratch = vec![0; ROOM].into();
+        Self { io, runtime, ahead: Vec::new(), scratch, closing: Closing::NotYet, refused }
     }
 
     /// Reads until it is clear what is spoken. `None` if the peer hangs up before.
@@ -55,15 +74,15 @@ impl<I: Io> Stream<I> {
 }
 
 // It is never pinned: `Io` is polled by reference.
-impl<I> Unpin for Stream<I> {}
+impl<I, R: Runtime> Unpin for Stream<I, R> {}
 
-impl<I: Io> rt::Read for Stream<I> {
+impl<I: Io, R: Runtime> rt::Read for Stream<I, R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { io, ahead, scratch } = &mut *self;
+        let Self { io, ahead, scratch, .. } = &mut *self;
         let room = buf.remaining();
         if !ahead.is_empty() {
             let take = ahead.len().min(room);
@@ -83,7 +102,7 @@ impl<I: Io> rt::Read for Stream<I> {
     }
 }
 
-impl<I: Io> rt::Write for Stream<I> {
+impl<I: Io, R: Runtime> rt::Write for Stream<I, R> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         if buf.is_empty() {
             return Poll::Ready(Ok(0));
@@ -96,8 +115,34 @@ impl<I: Io> rt::Write for Stream<I> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.io.poll_flush(cx))?;
-        self.io.poll_close(cx)
+        let Self { io, runtime, scratch, closing, refused, .. } = &mut *self;
+        if matches!(closing, Closing::NotYet) {
+            ready!(io.poll_flush(cx))?;
+            ready!(io.poll_close(cx))?;
+            *closing = Closing::Told;
+            if refused.load(Ordering::Relaxed) {
+                *closing = Closing::Lingering(runtime.timer(runtime.now() + LINGER), 0);
+            }
+        }
+        loop {
+            let read = io.poll_read(cx, scratch);
+            match (read, &mut *closing) {
+                // Nothing is unread, so nothing is lost.
+                (Poll::Pending, Closing::Told | Closing::NotYet) | (Poll::Ready(Ok(0) | Err(_)), _) => {
+                    return Poll::Ready(Ok(()));
+                }
+                (Poll::Pending, Closing::Lingering(timer, _)) => return timer.poll(cx).map(Ok),
+                (Poll::Ready(Ok(got)), Closing::Lingering(_, discarded)) => {
+                    *discarded += got;
+                    if *discarded > MOST_DISCARDED {
+                        return Poll::Ready(Ok(()));
+                    }
+                }
+                (Poll::Ready(Ok(got)), _) => {
+                    *closing = Closing::Lingering(runtime.timer(runtime.now() + LINGER), got);
+                }
+            }
+        }
     }
 }
 

@@ -87,6 +87,25 @@ fn a_body_that_is_too_long_is_refused() {
     });
 }
 
+/// A client that sends all before it reads hears the answer, not that the connection was reset.
+#[test]
+fn a_refusal_reaches_a_client_that_still_sends() {
+    rt::run(async {
+        let stage = Stage::default();
+        let (address, _serving) = served(&stage, |http| http);
+        rt::unblock(move || {
+            let length = 40 << 20;
+            let mut peer = Peer::connect(address);
+            let headers = [json_headers(), vec![("content-length", "41943040")]].concat();
+            peer.request("POST", "/mcp", &headers, "");
+            peer.send(vec![b' '; length]);
+            assert_eq!(peer.status(), 413);
+            assert!(peer.is_over());
+        })
+        .await;
+    });
+}
+
 #[test]
 fn a_body_in_pieces_is_put_together() {
     rt::run(async {

@@ -229,6 +229,23 @@ fn a_stream_is_flushed_and_its_end_is_not_waited_for_too_long() {
     });
 }
 
+/// The answer that is the last thing to do is passed on too, however long the peer takes for it.
+#[test]
+fn a_last_answer_is_flushed_before_the_stream_is_closed() {
+    rt::run(async {
+        let (theirs, ours) = pair(16);
+        let transport = ByteStream::new(rt::RUNTIME, Lazy { io: theirs, kept: Vec::new() });
+        let served = rt::spawn(server(&Stage::default()).serve(transport.drain(Duration::from_secs(1))));
+        let mut client = Client::new(ours);
+        // Answered without a handler, so that nothing else keeps the stream.
+        client.send(r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#).await;
+        client.finish().await;
+        assert_eq!(client.receive().await.unwrap()["id"], 1);
+        assert_eq!(client.receive().await, None);
+        served.await.unwrap();
+    });
+}
+
 /// A stream on which there is always more.
 struct Endless(Arc<AtomicUsize>);
 

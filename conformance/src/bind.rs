@@ -55,17 +55,22 @@ impl Binder {
     ///
     /// Says why the template cannot be filled.
     pub fn bind(&mut self, send: &Send, scope: &mut Scope) -> Result<Bound, String> {
-        let mut template = send.message.clone();
-        if let Value::Object(members) = &mut template {
-            self.complete(members);
-        }
-        let message = template::fill(&template, scope)?.unwrap_or_default();
+        let message = self.fill(&send.message, scope)?;
         let id = message.get("id").filter(|_| message.get("method").is_some()).cloned();
         if let (Some(name), Some(id)) = (&send.name, &id) {
             scope.ids.insert(name.clone(), id.clone());
         }
         let bytes = [send.lead.as_bytes(), message.to_string().as_bytes(), send.end.as_bytes()].concat();
         Ok(Bound { message, bytes, id })
+    }
+
+    /// The message of a template, with what every message of the revision has.
+    pub(crate) fn fill(&mut self, template: &Value, scope: &Scope) -> Result<Value, String> {
+        let mut template = template.clone();
+        if let Value::Object(members) = &mut template {
+            self.complete(members);
+        }
+        Ok(template::fill(&template, scope)?.unwrap_or_default())
     }
 
     /// The opening of a legacy session: the `initialize` request and the notification after its result.

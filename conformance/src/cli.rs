@@ -13,7 +13,7 @@ use crate::report::{self, Terminal};
 use crate::revision::Revision;
 use crate::run::{self, Baseline, Manner, Plan, Selection};
 use crate::schema::Schemas;
-use crate::subject::{Command, Subject};
+use crate::subject::{Command, Running, Served, Subject};
 use crate::{corpus, requirement};
 
 /// Replays recorded exchanges of the Model Context Protocol against an implementation.
@@ -111,6 +111,9 @@ enum Runtime {
 impl Runtime {
     const ALL: [Self; 3] = [Self::Std, Self::Tokio, Self::Smol];
 
+    /// Those that serve HTTP.
+    const OVER_HTTP: [Self; 2] = [Self::Tokio, Self::Smol];
+
     const fn as_str(self) -> &'static str {
         match self {
             Self::Std => "std",
@@ -175,26 +178,36 @@ impl Run {
     }
 
     fn subjects(&self) -> Result<Vec<Box<dyn Subject>>, String> {
-        for (given, option) in
-            [(&self.http, "--http"), (&self.client, "--client"), (&self.client_stdio, "--client-stdio")]
-        {
+        for (given, option) in [(&self.client, "--client"), (&self.client_stdio, "--client-stdio")] {
             if given.is_some() {
-                return Err(format!("`{option}`: not in this version yet; use `--stdio`"));
+                return Err(format!("`{option}`: not in this version yet; use `--stdio` or `--http`"));
             }
+        }
+        if let Some(url) = &self.http {
+            let running = Running::at(url).map_err(|problem| format!("`--http`: {problem}"))?;
+            return Ok(vec![Box::new(running)]);
         }
         if let Some(line) = &self.stdio {
             let command = Command::parse(line).map_err(|problem| format!("`--stdio`: {problem}"))?;
             return Ok(vec![Box::new(command)]);
         }
         let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
-        let fixture = |runtime: Runtime| {
+        let words = |runtime: Runtime, transport: &[&str]| {
             // With many tools the lists have pages, which some exchanges need.
-            let arguments = ["serve", "--runtime", runtime.as_str(), "--stdio", "--many", "250"];
-            let mut words = vec![own.to_string_lossy().into_owned()];
-            words.extend(arguments.map(str::to_owned));
-            Box::new(Command::own(words, runtime.as_str())) as Box<dyn Subject>
+            let serve = ["serve", "--runtime", runtime.as_str(), "--many", "250"];
+            let own = own.to_string_lossy().into_owned();
+            let arguments = serve.iter().chain(transport).map(|word| (*word).to_owned());
+            std::iter::once(own).chain(arguments).collect::<Vec<_>>()
         };
-        Ok(Runtime::ALL.map(fixture).into_iter().collect())
+        let mut fixtures: Vec<Box<dyn Subject>> = Vec::new();
+        for runtime in Runtime::ALL {
+            fixtures.push(Box::new(Command::own(words(runtime, &["--stdio"]), runtime.as_str())));
+        }
+        for runtime in Runtime::OVER_HTTP {
+            let words = words(runtime, &["--http", "127.0.0.1:0"]);
+            fixtures.push(Box::new(Served::own(words, runtime.as_str())));
+        }
+        Ok(fixtures)
     }
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use crate::exchange::Transport;
 use crate::revision::{Revision, Selector};
 
 /// How binding an obligation is, and so what its breach is counted as.
@@ -46,6 +47,16 @@ impl Requirement {
     #[must_use]
     pub fn level(&self) -> Level {
         if self.word.starts_with("MUST") { Level::Must } else { Level::Should }
+    }
+
+    /// Whether it says something about messages that travel so.
+    #[must_use]
+    pub fn concerns(&self, transport: Transport) -> bool {
+        match self.area {
+            "STDIO" => transport == Transport::Stdio,
+            "HTTP" | "HDR" | "SESS" | "SSE" => transport == Transport::Http,
+            _ => true,
+        }
     }
 
     /// Whether it binds the revision.

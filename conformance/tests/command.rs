@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -28,8 +29,7 @@ fn folder(name: &str) -> PathBuf {
 #[test]
 fn what_is_not_there_yet_says_so_and_exits_with_2() {
     for arguments in [
-        &["run", "--http", "http://127.0.0.1:1/mcp"][..],
-        &["run", "--client", "x"],
+        &["run", "--client", "x"][..],
         &["run", "--client-stdio", "x"],
         &["client", "--runtime", "tokio", "http://127.0.0.1:1/mcp"],
         &["probe", "--runtime", "tokio", "--url", "http://127.0.0.1:1/mcp"],
@@ -46,6 +46,8 @@ fn unusable_arguments_exit_with_2() {
     for (arguments, said) in [
         (&["run", "--revision", "2020-01-01"][..], "expected one of 2024-11-05"),
         (&["run", "--stdio", "a 'b"], "closed quotes"),
+        (&["run", "--http", "ftp://127.0.0.1/"], "begins with `http://`"),
+        (&["run", "--http", "http://127.0.0.1:1/mcp", "--only", "tools/list"], "cannot reach 127.0.0.1:1"),
         (&["run", "--stdio", "x", "--http", "y"], "cannot be used with"),
         (&["run", "--stdio", "x", "--only", "no-such-exchange"], "no exchange has such a name"),
         (&["run", "--stdio", "x", "--schemas", "/no/such/folder"], "schema.json"),
@@ -181,4 +183,23 @@ fn the_fixture_serves_with_as_many_threads_as_it_is_told() {
         }
     }
     assert_eq!(suite(&["serve", "--runtime", "smol", "--stdio", "--threads", "x"]).status.code(), Some(2));
+}
+
+/// A server that is reached by its URL alone.
+#[test]
+fn a_running_server_is_played_over_http() {
+    let mut server = Command::new(env!("CARGO_BIN_EXE_mcp-conformance"))
+        .args(["serve", "--runtime", "tokio", "--http", "127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
+    let output = suite(&["run", "--http", &url, "--only", "tools/simple-text"]);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("-        http") && said.contains("4 passed, 0 failed, 1 skipped"), "{said}");
 }

@@ -75,17 +75,20 @@ fn a_level_is_written_only_where_it_lowers_one() {
 }
 
 #[test]
-fn raw_http_steps_stand_where_only_http_is_meant() {
+fn steps_of_one_transport_stand_where_only_that_is_meant() {
     for (name, exchange) in exchanges() {
-        let raw = steps(&exchange.steps).iter().any(|step| matches!(step.action, Action::Http(_)));
-        assert!(!raw || exchange.head.transports == [Transport::Http], "{name}");
-        let bytes = steps(&exchange.steps).iter().any(|step| {
-            matches!(
-                step.action,
-                Action::SendBytes(_) | Action::SendText(_) | Action::CloseInput | Action::Split(_)
-            )
-        });
-        assert!(!bytes || exchange.head.transports == [Transport::Stdio], "{name}: bytes are for stdio");
+        for step in steps(&exchange.steps) {
+            let raw = matches!(step.action, Action::Http(_) | Action::Watch(_));
+            let bytes = matches!(step.action, Action::CloseInput | Action::Split(_) | Action::ExpectExit(_));
+            let everywhere = |transport| match step.over {
+                Some(over) => over == transport,
+                None => exchange.head.transports == [transport],
+            };
+            assert!(!raw || everywhere(Transport::Http), "{name} line {}", step.line);
+            assert!(!bytes || everywhere(Transport::Stdio), "{name} line {}", step.line);
+            let travels = step.over.is_none_or(|over| exchange.head.transports.contains(&over));
+            assert!(travels, "{name} line {}: runs nowhere", step.line);
+        }
     }
 }
 
@@ -103,6 +106,7 @@ fn every_exchange_expects_something_on_every_revision() {
                             | Action::ExpectNothing(_)
                             | Action::Poll(_)
                             | Action::Http(_)
+                            | Action::Watch(_)
                     )
             });
             assert!(expects, "{name}: expects nothing on {revision}");

@@ -34,6 +34,8 @@ pub struct Head {
     pub handshake: bool,
     /// Whether the exchange leaves no trace, so that others may be played on the same instance.
     pub reuse: bool,
+    /// Whether it counts on an instance that nothing was played on before.
+    pub fresh: bool,
 }
 
 /// The side under test.
@@ -85,6 +87,37 @@ pub struct Needs {
     pub templates: Vec<String>,
     /// Revisions that the subject serves as well, beside the one of the cell.
     pub revisions: Vec<Revision>,
+    /// What the subject offers over HTTP.
+    pub http: Vec<Offer>,
+}
+
+/// Something that a server may offer over HTTP, or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Offer {
+    /// Its sessions have ids.
+    Session,
+    /// A GET opens a stream of the session.
+    Stream,
+    /// The events of its streams have ids.
+    EventIds,
+    /// It is reached by a loopback address, so that it knows its own names.
+    Loopback,
+}
+
+impl Offer {
+    const ALL: [Self; 4] = [Self::Session, Self::Stream, Self::EventIds, Self::Loopback];
+
+    /// The name used in exchanges and reports.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Stream => "stream",
+            Self::EventIds => "event-ids",
+            Self::Loopback => "loopback",
+        }
+    }
 }
 
 impl Needs {
@@ -106,6 +139,7 @@ impl Needs {
                 .iter()
                 .map(|date| served(date))
                 .collect::<Result<_, _>>()?,
+            http: fields.strings("http")?.iter().map(|name| offer(name)).collect::<Result<_, _>>()?,
         };
         fields.finish()?;
         Ok(needs)
@@ -139,6 +173,7 @@ impl Head {
         };
         let handshake = fields.boolean("handshake")?.unwrap_or(true);
         let reuse = fields.boolean("reuse")?.unwrap_or(false);
+        let fresh = fields.boolean("fresh")?.unwrap_or(false);
         fields.finish()?;
         Ok(Self {
             name,
@@ -152,6 +187,7 @@ impl Head {
             client_capabilities,
             handshake,
             reuse,
+            fresh,
         })
     }
 
@@ -184,6 +220,12 @@ fn text(fields: &mut Fields, name: &'static str) -> Result<String, String> {
 
 fn served(date: &str) -> Result<Revision, String> {
     Revision::from_date(date).ok_or_else(|| format!("`needs`: expected the date of a revision, got `{date}`"))
+}
+
+fn offer(name: &str) -> Result<Offer, String> {
+    let known = || Offer::ALL.map(Offer::as_str).join("`, `");
+    let found = Offer::ALL.into_iter().find(|offer| offer.as_str() == name);
+    found.ok_or_else(|| format!("`needs.http`: expected one of `{}`, got `{name}`", known()))
 }
 
 fn revisions(names: Vec<String>) -> Result<Selector, String> {

@@ -6,16 +6,16 @@
 
 mod fields;
 mod head;
+mod http;
 mod parse;
 mod signature;
 mod step;
 
-pub use head::{Head, Needs, Side, Transport};
+pub use head::{Head, Needs, Offer, Side, Transport};
+pub use http::{HttpExpect, HttpStep, Watch, Watched};
 pub use parse::{ParseError, parse};
 pub use signature::{Argument, Signature};
-pub use step::{
-    Action, Answer, Cuts, Expect, ExpectExit, ExpectNothing, HttpStep, Kind, Poll, Send, Step, Times,
-};
+pub use step::{Action, Answer, Cuts, Expect, ExpectExit, ExpectNothing, Kind, Poll, Send, Step, Times};
 
 /// A parsed exchange.
 #[derive(Debug, Clone)]

@@ -1,10 +1,11 @@
 //! The steps of an exchange.
 
 use base64::Engine as _;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fields::{Fields, brief, whole};
-use super::head;
+use super::head::{self, Transport};
+use super::http::{self, HttpStep, Watch, Watched};
 use crate::pattern::{Pattern, template};
 use crate::requirement::Level;
 use crate::revision::Selector;
@@ -19,6 +20,8 @@ pub struct Step {
     pub action: Action,
     /// The revisions on which the step runs.
     pub only: Selector,
+    /// The transport on which the step runs, if not on every one.
+    pub over: Option<Transport>,
     /// The requirements this step checks, where they are fewer than the head's.
     pub requires: Vec<String>,
     /// What a breach in this step counts as at most.
@@ -66,7 +69,9 @@ pub enum Action {
         millis: u64,
     },
     /// A raw HTTP exchange; runs on that transport only.
-    Http(HttpStep),
+    Http(Box<HttpStep>),
+    /// A look at an answer that an HTTP exchange left open; runs on that transport only.
+    Watch(Watch),
 }
 
 /// A message to send.
@@ -81,6 +86,8 @@ pub struct Send {
     pub lead: String,
     /// Text written after the message, in place of the line end.
     pub end: String,
+    /// Over HTTP: header lines in place of those that belong to the message, as templates.
+    pub headers: Map<String, Value>,
 }
 
 /// A message to wait for.
@@ -103,6 +110,10 @@ pub struct Expect {
     pub times: Option<Times>,
     /// Messages to pass over while waiting.
     pub skip: Vec<Pattern>,
+    /// Over HTTP: the status with which the response came.
+    pub status: Option<Pattern>,
+    /// Over HTTP: headers with which the response came, by name in lower case.
+    pub headers: Vec<(String, Pattern)>,
 }
 
 /// The kind of message an expectation wants.
@@ -181,18 +192,8 @@ pub struct Poll {
     pub within: u64,
 }
 
-/// A raw HTTP exchange.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct HttpStep {
-    /// `method`, `path`, `headers`, `body`, as a template.
-    pub request: Value,
-    /// `status`, `headers`, `body`.
-    pub expect: Option<Pattern>,
-}
-
 const STEPS: &str = "`send`, `expect`, `answer`, `send_bytes`, `send_text`, `split`, `close`, `expect_exit`, \
-                     `expect_nothing`, `unordered`, `during`, `poll`, `wait` or `http`";
+                     `expect_nothing`, `unordered`, `during`, `poll`, `wait`, `http`, `stream` or `hang_up`";
 
 impl Step {
     pub(super) fn read(line: usize, value: Value) -> Result<Self, String> {
@@ -201,12 +202,13 @@ impl Step {
             None => Selector::ALL,
             Some(text) => Selector::parse(&text).map_err(|error| format!("`only`: {error}"))?,
         };
+        let over = http::over(&mut fields)?;
         let requires = fields.strings("requires")?;
         let level = head::level(&mut fields)?;
         let note = fields.string("note")?;
         let action = Action::read(line, &mut fields)?;
         fields.finish()?;
-        Ok(Self { line, action, only, requires, level, note })
+        Ok(Self { line, action, only, over, requires, level, note })
     }
 }
 
@@ -217,9 +219,13 @@ impl Action {
         }
         // An `http` step has an `expect` of its own.
         if let Some(request) = fields.value("http") {
-            template::check(&request)?;
-            let expect = fields.value("expect").map(Pattern::parse).transpose()?;
-            return Ok(Self::Http(HttpStep { request, expect }));
+            return HttpStep::read(request, fields).map(|step| Self::Http(Box::new(step)));
+        }
+        if let Some(of) = fields.string("stream")? {
+            return Watch::read(of, fields).map(Self::Watch);
+        }
+        if let Some(of) = fields.string("hang_up")? {
+            return Ok(Self::Watch(Watch { of, what: Watched::HangUp }));
         }
         if let Some(pattern) = fields.value("expect") {
             return Ok(Self::Expect(Expect::read(pattern, fields)?));
@@ -289,6 +295,7 @@ impl Send {
             name: fields.string("as")?,
             lead: fields.string("lead")?.unwrap_or_default(),
             end: fields.string("end")?.unwrap_or_else(|| "\n".to_owned()),
+            headers: http::headers(fields.value("headers"))?,
         })
     }
 }
@@ -311,6 +318,8 @@ impl Expect {
             within: fields.count("within")?,
             times: fields.value("times").map(Times::read).transpose()?,
             skip,
+            status: fields.value("status").map(Pattern::parse).transpose()?,
+            headers: http::header_patterns(fields.value("headers"))?,
         })
     }
 }

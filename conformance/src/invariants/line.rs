@@ -37,6 +37,23 @@ pub(super) fn read(ledger: &Ledger, bytes: &[u8], first: bool) -> Result<Vec<Val
     }
 }
 
+/// A body or the data of an event: white space is free there.
+pub(super) fn read_text(ledger: &Ledger, bytes: &[u8]) -> Result<Vec<Value>, Breach> {
+    let shown = || shorten(&printable(bytes), 300);
+    let breach =
+        |rule, ids: &[&'static str], expected| ledger.breach(Level::Must, rule, ids, "", expected, shown());
+    if std::str::from_utf8(bytes).is_err() {
+        return Err(breach("utf-8", &["B-TRANS-01"], "UTF-8"));
+    }
+    match serde_json::from_slice::<Value>(bytes) {
+        Err(_) => Err(breach("only-messages", &["S-HTTP-08", "B-BASE-02"], "one JSON message")),
+        Ok(message @ Value::Object(_)) => Ok(vec![message]),
+        Ok(Value::Array(items)) if batches(ledger) && !items.is_empty() => Ok(items),
+        Ok(Value::Array(_)) => Err(breach("no-batch", &["S08", "B-BASE-02"], "one message, not an array")),
+        Ok(_) => Err(breach("message", &["B-BASE-02"], "a JSON object")),
+    }
+}
+
 /// Arrays exist in one revision only, and there as the answer to one.
 fn batches(ledger: &Ledger) -> bool {
     ledger.revision == Revision::V2025_03_26 && ledger.batched

@@ -6,6 +6,7 @@
 
 mod calls;
 mod envelope;
+mod http;
 mod line;
 mod results;
 mod shape;
@@ -65,6 +66,8 @@ pub struct Ledger {
     subscribed: Vec<String>,
     /// Ids of the server's own requests.
     foreign: Vec<Value>,
+    /// Ids of requests that were cancelled.
+    cancelled: Vec<Value>,
     /// How many errors without an id are owed to input without a readable one.
     unreadable: usize,
     /// Whether an array was sent, so that an array may come back.
@@ -107,6 +110,7 @@ impl Ledger {
             listens: Vec::new(),
             subscribed: Vec::new(),
             foreign: Vec::new(),
+            cancelled: Vec::new(),
             unreadable: 0,
             batched: false,
             started: false,
@@ -180,6 +184,15 @@ impl Ledger {
         line::read(self, bytes, first).map_err(Box::new)
     }
 
+    /// Reads the text of a message that came over HTTP; the messages in it, in order.
+    ///
+    /// # Errors
+    ///
+    /// The breach that makes the text no message.
+    pub(crate) fn text(&self, bytes: &[u8]) -> Result<Vec<Value>, Box<Breach>> {
+        line::read_text(self, bytes).map_err(Box::new)
+    }
+
     /// Holds a received message against every rule, and notes it.
     pub fn received(&mut self, message: &Value) -> Vec<Breach> {
         let Value::Object(members) = message else {
@@ -236,6 +249,7 @@ impl Ledger {
         let id = members.get("params").and_then(|params| params.get("requestId"));
         if let ("notifications/cancelled", Some(id)) = (method, id) {
             self.listens.iter_mut().filter(|listen| listen.id == *id).for_each(Listen::cancel);
+            self.cancelled.push(id.clone());
         }
     }
 

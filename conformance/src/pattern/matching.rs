@@ -47,6 +47,20 @@ impl Pattern {
 }
 
 impl Pattern {
+    /// Holds the value, or its absence, against the pattern, as [`matches`](Self::matches) does.
+    ///
+    /// # Errors
+    ///
+    /// The first difference found.
+    pub fn holds(&self, value: Option<&Value>, scope: &mut Scope) -> Result<(), Mismatch> {
+        let kept = scope.values.clone();
+        let outcome = Matcher { scope, path: String::new() }.at(self, value);
+        if outcome.is_err() {
+            scope.values = kept;
+        }
+        outcome
+    }
+
     /// Whether the value, or its absence, fits. Values are bound in the scope if so.
     #[must_use]
     pub fn fits(&self, value: Option<&Value>, scope: &mut Scope) -> bool {

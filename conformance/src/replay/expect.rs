@@ -21,11 +21,13 @@ pub(super) struct Waiting {
     /// The request whose response is awaited.
     pub(super) id: Option<Value>,
     /// How many messages were taken.
-    taken: u64,
+    pub(super) taken: u64,
+    /// The HTTP request of a step.
+    pub(super) stream: Option<u64>,
     /// Which of several expectations are met.
     met: Vec<bool>,
     /// The ids that belong to several expectations.
-    ids: Vec<Option<Value>>,
+    pub(super) ids: Vec<Option<Value>>,
     /// When a repeated request is due.
     due: Option<Duration>,
     /// When the response to the latest request was seen while something else was waited for.
@@ -64,6 +66,7 @@ impl<'e> Replay<'e> {
             match self.look(expect, id.as_ref(), enough) {
                 Look::Found(message) => {
                     self.waiting.taken += 1;
+                    self.hold_head(step, expect, &message);
                     if let Err(mismatch) = self.hold(expect, &message) {
                         let differs = Failure::Differs;
                         let (expected, got) = told(&expect.pattern, &mismatch, &message);

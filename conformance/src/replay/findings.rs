@@ -1,6 +1,6 @@
 //! What a replay found, and what follows from it.
 
-use crate::exchange::{Head, Step};
+use crate::exchange::{Head, Step, Transport};
 use crate::invariants::Breach;
 use crate::requirement::{self, Level};
 use crate::revision::Revision;
@@ -73,12 +73,19 @@ pub(super) enum Failure {
 ///
 /// What the step or the head writes decides first. Else a difference counts as what is cited, while silence
 /// and noise break the exchange as such.
-pub(super) fn level(head: &Head, step: Option<&Step>, revision: Revision, failure: Failure) -> Level {
+pub(super) fn level(
+    head: &Head,
+    step: Option<&Step>,
+    cell: (Revision, Transport),
+    failure: Failure,
+) -> Level {
     let written = step.and_then(|step| step.level).or(head.level);
     match failure {
         Failure::Broken => written.unwrap_or(Level::Must),
         Failure::Differs => {
-            let cited = requirement::strongest(requires(head, step).iter().map(String::as_str), revision);
+            let ids = requires(head, step).iter().map(String::as_str);
+            let concerning = ids.filter(|id| requirement::by_id(id).is_some_and(|row| row.concerns(cell.1)));
+            let cited = requirement::strongest(concerning, cell.0);
             cited.unwrap_or(Level::Should).min(written.unwrap_or(Level::Must))
         }
     }
@@ -88,10 +95,11 @@ fn requires<'e>(head: &'e Head, step: Option<&'e Step>) -> &'e [String] {
     step.map(|step| step.requires.as_slice()).filter(|ids| !ids.is_empty()).unwrap_or(&head.requires)
 }
 
-/// The cited obligations that bind the revision; all of them if none does.
-pub(super) fn cited(head: &Head, step: Option<&Step>, revision: Revision) -> Vec<String> {
+/// The cited obligations that bind the revision and concern the transport; all of them if none does.
+pub(super) fn cited(head: &Head, step: Option<&Step>, cell: (Revision, Transport)) -> Vec<String> {
     let ids = requires(head, step);
-    let binds = |id: &&String| requirement::by_id(id).is_some_and(|row| row.applies(revision));
+    let binds =
+        |id: &&String| requirement::by_id(id).is_some_and(|row| row.applies(cell.0) && row.concerns(cell.1));
     let binding: Vec<_> = ids.iter().filter(binds).cloned().collect();
     if binding.is_empty() { ids.to_vec() } else { binding }
 }

@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 
 use super::expect::Waiting;
 use super::findings::{self, Failure, Finding, Verdict};
+use super::online::Online;
 use super::transcript::{Direction, Entry};
 use crate::bind::Binder;
 use crate::exchange::{Action, Answer, Cuts, Exchange, ExpectExit, ExpectNothing, Send, Step, Transport};
-use crate::invariants::Ledger;
+use crate::http::{Mirrors, Web};
+use crate::invariants::{Breach, Ledger};
 use crate::pattern::{Scope, template};
 use crate::requirement::Level;
 use crate::revision::Revision;
@@ -31,6 +33,20 @@ const TRANSCRIPT_TEXT: usize = 2_000;
 pub enum Next {
     /// Write these pieces, each on its own.
     Write(Vec<Vec<u8>>),
+    /// Send this HTTP request on a connection of its own; what comes back bears the number.
+    Request {
+        /// The number.
+        stream: u64,
+        /// Head and body.
+        bytes: Vec<u8>,
+        /// Whether an answer has no body whatever its head says.
+        is_head: bool,
+    },
+    /// Close that connection.
+    HangUp {
+        /// The number.
+        stream: u64,
+    },
     /// End the subject's input.
     CloseInput,
     /// Wait for output until this time, then ask again.
@@ -49,6 +65,7 @@ pub enum Next {
 pub struct Session {
     binder: Binder,
     ledger: Ledger,
+    web: Option<Web>,
 }
 
 /// One exchange replayed in one cell.
@@ -59,13 +76,18 @@ pub struct Replay<'e> {
     pub(super) binder: Binder,
     pub(super) scope: Scope,
     pub(super) ledger: Ledger,
+    transport: Transport,
+    /// Over HTTP: requests and streams.
+    pub(super) web: Option<Web>,
+    pub(super) online: Online,
+    mirrors: Mirrors,
     schemas: Option<&'e Schemas>,
     operations: VecDeque<Operation<'e>>,
     /// When the current operation began.
     begun: Option<Duration>,
     pub(super) waiting: Waiting,
     pub(super) inbox: VecDeque<Value>,
-    output: VecDeque<Next>,
+    pub(super) output: VecDeque<Next>,
     /// Ids of requests whose response nobody awaited yet.
     pub(super) unawaited: Vec<Value>,
     /// Requests of the subject that an expectation took.
@@ -77,7 +99,7 @@ pub struct Replay<'e> {
     /// How the subject's output ended.
     pub(super) ended: Option<String>,
     /// Whether the subject has said anything yet.
-    spoken: bool,
+    pub(super) spoken: bool,
     /// How long its first words may take, counted from the start.
     startup: Duration,
     /// How long a message is waited for where the step does not say.
@@ -85,7 +107,7 @@ pub struct Replay<'e> {
     exit: Option<Exit>,
     findings: Vec<Finding>,
     transcript: Vec<Entry>,
-    finished: bool,
+    pub(super) finished: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -129,7 +151,7 @@ impl<'e> Replay<'e> {
         if !revision.is_modern() && exchange.head.handshake {
             operations.push_back(Operation::Open);
         }
-        unroll(&exchange.steps, revision, &mut operations);
+        unroll(&exchange.steps, (revision, transport), &mut operations);
         let expects_ping = operations.iter().any(|operation| match operation {
             Operation::Step(step) => super::expect::mentions_call(&step.action, "ping"),
             _ => false,
@@ -140,6 +162,10 @@ impl<'e> Replay<'e> {
             binder,
             scope: Scope::new(revision),
             ledger,
+            transport,
+            web: None,
+            online: Online::default(),
+            mirrors: Mirrors::default(),
             schemas,
             operations,
             begun: None,
@@ -177,6 +203,7 @@ impl<'e> Replay<'e> {
         let mut replay = Self::new(exchange, revision, transport, schemas)?;
         replay.binder = session.binder;
         replay.ledger = session.ledger;
+        replay.web = session.web;
         replay.operations.retain(|operation| !matches!(operation, Operation::Open));
         replay.spoken = true;
         Ok(replay)
@@ -194,7 +221,28 @@ impl<'e> Replay<'e> {
     #[must_use]
     pub fn session(&self) -> Option<Session> {
         let clean = self.findings.is_empty() && self.inbox.is_empty() && self.ended.is_none();
-        clean.then(|| Session { binder: self.binder.clone(), ledger: self.ledger.clone() })
+        clean.then(|| Session {
+            binder: self.binder.clone(),
+            ledger: self.ledger.clone(),
+            web: self.web.clone(),
+        })
+    }
+
+    /// Mirrors arguments into headers as these definitions of tools say.
+    #[must_use]
+    pub(crate) fn with_mirrors(mut self, mirrors: Mirrors) -> Self {
+        self.mirrors = mirrors;
+        self
+    }
+
+    /// Learns where the subject is, before anything else.
+    pub(crate) fn reach(&mut self, connection: &crate::subject::Connection) {
+        let Some(endpoint) = connection.endpoint() else { return };
+        let mirrors = std::mem::take(&mut self.mirrors);
+        let (endpoint, revision) = (endpoint.clone(), self.revision);
+        let web = self.web.get_or_insert_with(|| Web::new(endpoint, revision, Mirrors::default()));
+        web.mirror(mirrors);
+        self.bind_addresses();
     }
 
     /// Gives the subject this long to its first words, so that a slow start is no silence.
@@ -218,6 +266,12 @@ impl<'e> Replay<'e> {
             if let Some(next) = self.output.pop_front() {
                 return next;
             }
+            if let Some(until) = self.held_up(now) {
+                return Next::Wait { until, exit: false };
+            }
+            if !self.output.is_empty() {
+                continue;
+            }
             let operation = match self.operations.front() {
                 Some(operation) if !self.finished => *operation,
                 _ => {
@@ -232,7 +286,10 @@ impl<'e> Replay<'e> {
                     self.begun = None;
                     self.waiting = Waiting::default();
                 }
-                Progress::Until(until) if self.output.is_empty() => return Next::Wait { until, exit: false },
+                Progress::Until(until) if self.output.is_empty() && self.online.gate.is_none() => {
+                    let until = self.online.due().map_or(until, |due| until.min(due));
+                    return Next::Wait { until, exit: false };
+                }
                 Progress::UntilExit(until) => return Next::Wait { until, exit: true },
                 Progress::Until(_) => {}
             }
@@ -245,11 +302,16 @@ impl<'e> Replay<'e> {
         self.spoken = true;
         let messages = match self.ledger.line(line) {
             Ok(messages) => messages,
-            Err(breach) => return self.found(Finding::of_breach(*breach, self.line())),
+            Err(breach) => return self.breach(*breach),
         };
         for message in messages {
             self.message(message, now);
         }
+    }
+
+    pub(super) fn breach(&mut self, breach: Breach) {
+        let line = self.line();
+        self.found(Finding::of_breach(breach, line));
     }
 
     /// The subject's output has ended; nothing more will arrive.
@@ -285,7 +347,7 @@ impl<'e> Replay<'e> {
         (self.findings, self.transcript)
     }
 
-    fn message(&mut self, message: Value, now: Duration) {
+    pub(super) fn message(&mut self, message: Value, now: Duration) {
         let line = self.line();
         let id = message.get("id").cloned().unwrap_or_default();
         let is_call = message.get("method").is_some();
@@ -369,7 +431,8 @@ impl<'e> Replay<'e> {
             Action::ExpectExit(exit) => self.expect_exit(step, exit, begun, now),
             Action::ExpectNothing(nothing) => self.expect_nothing(step, nothing, begun, now),
             Action::Wait { millis } => until(begun + Duration::from_millis(*millis), now),
-            Action::Http(_) => self.unusable(step, "an `http` step runs on that transport only".to_owned()),
+            Action::Http(http) => self.http(step, http, begun, now),
+            Action::Watch(watch) => self.watch(step, watch, begun, now),
             // Unrolled when the replay was made.
             Action::During { .. } => Progress::Done,
         }
@@ -451,7 +514,13 @@ impl<'e> Replay<'e> {
                     self.ledger.sent_raw(&bound.bytes);
                 }
                 self.unawaited.extend(bound.id.clone());
-                self.put(bound.bytes, now);
+                if self.web.is_some() {
+                    if let Err(problem) = self.post(Some(&bound.message), &send.headers, now) {
+                        self.unusable(step, problem);
+                    }
+                } else {
+                    self.put(bound.bytes, now);
+                }
                 bound.id
             }
             Err(problem) => {
@@ -483,7 +552,11 @@ impl<'e> Replay<'e> {
 
     fn raw(&mut self, bytes: &[u8], now: Duration) -> Progress {
         self.ledger.sent_raw(bytes);
-        self.put(bytes.to_vec(), now);
+        if self.web.is_some() {
+            self.post_bytes(bytes, now);
+        } else {
+            self.put(bytes.to_vec(), now);
+        }
         Progress::Done
     }
 
@@ -544,6 +617,9 @@ impl<'e> Replay<'e> {
 
     /// What the replayer says when nothing more can come: the time is over or the output has ended.
     pub(super) fn gone(&self, deadline: Duration, now: Duration) -> Option<String> {
+        if let Some(lost) = self.lost() {
+            return Some(lost);
+        }
         let left = match self.inbox.len() {
             0 => String::new(),
             _ => {
@@ -572,8 +648,9 @@ impl<'e> Replay<'e> {
         got: String,
     ) -> Progress {
         let head = &self.exchange.head;
-        let level = findings::level(head, step, self.revision, failure);
-        let requires = findings::cited(head, step, self.revision);
+        let cell = (self.revision, self.transport);
+        let level = findings::level(head, step, cell, failure);
+        let requires = findings::cited(head, step, cell);
         let line = step.map(|step| step.line);
         self.found(Finding { level, requires, line, rule: None, expected, got });
         Progress::Done
@@ -596,6 +673,11 @@ impl<'e> Replay<'e> {
 
     fn write(&mut self, message: &Value, now: Duration) {
         self.ledger.sent(message);
+        if self.web.is_some() {
+            // Without headers of an exchange there is nothing to fill.
+            let _ = self.post(Some(message), &serde_json::Map::new(), now);
+            return;
+        }
         let mut bytes = message.to_string().into_bytes();
         bytes.push(b'\n');
         self.put(bytes, now);
@@ -622,7 +704,7 @@ impl<'e> Replay<'e> {
         }
     }
 
-    fn note(&mut self, at: Duration, direction: Direction, text: &str) {
+    pub(super) fn note(&mut self, at: Duration, direction: Direction, text: &str) {
         if self.transcript.len() < TRANSCRIPT_ENTRIES {
             let (text, line) = (shorten(text, TRANSCRIPT_TEXT), self.line());
             self.transcript.push(Entry { at, direction, text, line });
@@ -634,11 +716,12 @@ fn until(deadline: Duration, now: Duration) -> Progress {
     if now >= deadline { Progress::Done } else { Progress::Until(deadline) }
 }
 
-fn unroll<'e>(steps: &'e [Step], revision: Revision, operations: &mut VecDeque<Operation<'e>>) {
-    for step in steps.iter().filter(|step| step.only.contains(revision)) {
+fn unroll<'e>(steps: &'e [Step], cell: (Revision, Transport), operations: &mut VecDeque<Operation<'e>>) {
+    let runs = |step: &&Step| step.only.contains(cell.0) && step.over.is_none_or(|over| over == cell.1);
+    for step in steps.iter().filter(runs) {
         if let Action::During { send, steps } = &step.action {
             operations.push_back(Operation::Begin(step, send));
-            unroll(steps, revision, operations);
+            unroll(steps, cell, operations);
             operations.push_back(Operation::End);
         } else {
             operations.push_back(Operation::Step(step));

@@ -7,6 +7,7 @@ mod driver;
 mod expect;
 mod findings;
 mod machine;
+mod online;
 #[cfg(test)]
 mod tests;
 mod transcript;

@@ -54,7 +54,9 @@ impl<'s> Plan<'s> {
     ///
     /// A subject cannot be started or speaks none of the revisions, or nothing is selected.
     pub fn new(selection: Selection, subjects: &'s [Box<dyn Subject>]) -> Result<Self, String> {
-        let exchanges = exchanges(selection.only.as_deref())?;
+        let mut transports: Vec<_> = subjects.iter().map(|subject| subject.transport()).collect();
+        transports.dedup();
+        let exchanges = exchanges(selection.only.as_deref(), &transports)?;
         let wanted: &[Revision] =
             if selection.revisions.is_empty() { &Revision::ALL } else { &selection.revisions };
         let mut declared = Vec::new();
@@ -122,6 +124,9 @@ impl<'s> Plan<'s> {
         if let Some(missing) = needs.revisions.iter().find(|needed| !serves(needed)) {
             return Some(format!("revision {missing} as well"));
         }
+        if self.subjects[cell.subject].is_shared() && self.exchanges[cell.exchange].1.head.fresh {
+            return Some("an instance on which nothing was done before".to_owned());
+        }
         declared.lacks(needs)
     }
 
@@ -129,7 +134,8 @@ impl<'s> Plan<'s> {
         for (subject, declared) in self.declared.iter().enumerate() {
             for (exchange, (_, parsed)) in self.exchanges.iter().enumerate() {
                 for (place, (revision, _)) in declared.iter().enumerate() {
-                    if parsed.head.revisions.contains(*revision) {
+                    let travels = parsed.head.transports.contains(&self.subjects[subject].transport());
+                    if travels && parsed.head.revisions.contains(*revision) {
                         self.cells.push(Cell { exchange, subject, declared: place });
                     }
                 }
@@ -138,14 +144,15 @@ impl<'s> Plan<'s> {
     }
 }
 
-/// The exchanges for servers over stdio that fit the pattern.
-fn exchanges(only: Option<&str>) -> Result<Vec<(&'static str, Exchange)>, String> {
+/// The exchanges for servers that fit the pattern and one of the transports.
+fn exchanges(only: Option<&str>, transports: &[Transport]) -> Result<Vec<(&'static str, Exchange)>, String> {
     let mut selected = Vec::new();
     for name in corpus::names() {
         let Some(parsed) = corpus::load(name) else { continue };
         let exchange = parsed.map_err(|error| error.to_string())?;
         let head = &exchange.head;
-        let here = head.side == Side::Server && head.transports.contains(&Transport::Stdio);
+        let here = head.side == Side::Server
+            && head.transports.iter().any(|transport| transports.contains(transport));
         if here && only.is_none_or(|pattern| fits(pattern, name, &head.requires)) {
             selected.push((name, exchange));
         }
@@ -185,7 +192,8 @@ fn ask(
         answers.push((*revision, declared.map_err(|error| cannot(&error.to_string()))?));
     }
     if answers.iter().all(|(_, declared)| !declared.answered) {
-        let reason = answers.iter().find_map(|(_, declared)| declared.refusal.clone()).unwrap_or_default();
+        let reason =
+            answers.iter().rev().find_map(|(_, declared)| declared.refusal.clone()).unwrap_or_default();
         return Err(cannot(&reason));
     }
     if !named && answers.iter().all(|(_, declared)| declared.refusal.is_some()) {

@@ -1,7 +1,7 @@
 //! Instances that live on between exchanges which leave no trace: most of the time of a slow starter is saved.
 
 use crate::bind::Binder;
-use crate::exchange::{Exchange, Transport};
+use crate::exchange::Exchange;
 use crate::replay::{Replay, Session, drive_on};
 use crate::revision::Revision;
 use crate::schema::Schemas;
@@ -34,7 +34,7 @@ impl Pool {
         let Ok(binder) = Binder::new(revision, &exchange.head.client_capabilities) else { return false };
         let key = (number, revision, binder.capabilities().to_string());
         let waiting = self.waiting.iter().position(|(known, ..)| *known == key);
-        let transport = Transport::Stdio;
+        let transport = subject.transport();
         let (mut connection, replay) = match waiting.map(|index| self.waiting.remove(index)) {
             Some((_, connection, session)) => {
                 (connection, Replay::resume(exchange, revision, transport, schemas, session))

@@ -2,14 +2,13 @@
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc;
+use std::sync::{RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::plan::Cell;
 use super::pool::Pool;
 use super::{Baseline, CellResult, Plan};
-use crate::exchange::Transport;
 use crate::replay::{Finding, Replay, Verdict, drive};
 use crate::requirement::Level;
 use crate::revision::Revision;
@@ -117,18 +116,27 @@ pub fn run(plan: &Plan<'_>, manner: &Manner<'_>, mut tell: impl FnMut(&CellResul
     let fitting = || thread::available_parallelism().map_or(2, NonZeroUsize::get) * 2;
     let jobs = manner.jobs.map_or_else(fitting, NonZeroUsize::get).min(plan.cells.len());
     let next = AtomicUsize::new(0);
+    let turns: Vec<RwLock<()>> = plan.subjects.iter().map(|_| RwLock::default()).collect();
     let mut results: Vec<Option<CellResult>> = plan.cells.iter().map(|_| None).collect();
     thread::scope(|scope| {
         let (done, finished) = mpsc::channel();
         for _ in 0..jobs {
             let done = done.clone();
-            let next = &next;
+            let (next, turns) = (&next, &turns);
             scope.spawn(move || {
                 let mut pool = Pool::default();
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     let Some(cell) = plan.cells.get(index) else { return };
-                    if done.send((index, play(plan, *cell, manner, &mut pool))).is_err() {
+                    // On an instance that all share, what leaves a trace is played alone.
+                    let shared = plan.subjects[cell.subject].is_shared();
+                    let quiet = plan.exchanges[cell.exchange].1.head.reuse;
+                    let turn = &turns[cell.subject];
+                    let beside = (shared && quiet).then(|| turn.read());
+                    let alone = (shared && !quiet).then(|| turn.write());
+                    let result = play(plan, *cell, manner, &mut pool);
+                    drop((beside, alone));
+                    if done.send((index, result)).is_err() {
                         return;
                     }
                 }
@@ -159,7 +167,7 @@ fn play<'s>(plan: &'s Plan<'_>, cell: Cell, manner: &Manner<'s>, pool: &mut Pool
     let mut result = CellResult {
         exchange: name,
         revision,
-        transport: Transport::Stdio,
+        transport: subject.transport(),
         runtime: subject.runtime().to_owned(),
         verdict: Verdict::Skipped,
         known: false,
@@ -177,7 +185,7 @@ fn play<'s>(plan: &'s Plan<'_>, cell: Cell, manner: &Manner<'s>, pool: &mut Pool
             Some(patience) => replay.with_patience(patience),
             None => replay,
         };
-        replay.with_startup(startup)
+        replay.with_startup(startup).with_mirrors(declared.mirrors())
     };
     // What was found on an instance that had others before has to be found on a fresh one, too.
     let key = (cell.subject, revision);
@@ -186,7 +194,7 @@ fn play<'s>(plan: &'s Plan<'_>, cell: Cell, manner: &Manner<'s>, pool: &mut Pool
         result.elapsed = started.elapsed();
         return result;
     }
-    let played = Replay::new(exchange, revision, Transport::Stdio, manner.schemas)
+    let played = Replay::new(exchange, revision, subject.transport(), manner.schemas)
         .and_then(|replay| Ok(drive(prepare(replay), subject.start().map_err(|error| error.to_string())?)));
     match played {
         Ok((findings, transcript)) => {

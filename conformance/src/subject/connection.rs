@@ -1,12 +1,15 @@
-//! One running instance: threads that read and write its streams, a channel of what happens, a clock.
+//! One running instance: threads that read and write its streams or sockets, a channel of what happens, a clock.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Exit, Life, Link};
+use super::{Exit, Life, Link, Way};
+use crate::http::{Answer, Endpoint, Order, wire};
 
 /// A longer line is not read to its end.
 const LINE_LIMIT: u64 = 64 << 20;
@@ -16,6 +19,9 @@ const PIECE_PAUSE: Duration = Duration::from_micros(300);
 
 /// How often the life of an instance is looked at while its end is waited for.
 const LIFE_PAUSE: Duration = Duration::from_millis(5);
+
+/// A server that does not take a connection or a request within this time takes none.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// What an instance does.
 #[derive(Debug)]
@@ -28,31 +34,87 @@ pub(crate) enum Event {
     End,
     /// It has exited.
     Exit(Exit),
+    /// It answers a request over HTTP.
+    Answer(u64, Answer),
 }
 
 /// A running instance. Dropping it ends the instance.
 pub struct Connection {
     events: Receiver<Event>,
-    input: Option<Sender<Vec<Vec<u8>>>>,
+    peer: Peer,
     life: Box<dyn Life>,
     started: Instant,
     exit_told: bool,
+}
+
+enum Peer {
+    Pipes(Option<Sender<Vec<Vec<u8>>>>),
+    Http { endpoint: Endpoint, tell: Sender<Event>, sockets: BTreeMap<u64, TcpStream> },
 }
 
 impl Connection {
     /// Starts to read and write.
     #[must_use]
     pub fn open(link: Link) -> Self {
-        let Link { input, output, diagnostics, life } = link;
+        let Link { way, diagnostics, life } = link;
         let (tell, events) = mpsc::channel();
         if let Some(diagnostics) = diagnostics {
             let tell = tell.clone();
             thread::spawn(move || read_diagnostics(diagnostics, &tell));
         }
-        thread::spawn(move || read_lines(output, &tell));
-        let (write, pieces) = mpsc::channel();
-        thread::spawn(move || write_pieces(input, &pieces));
-        Self { events, input: Some(write), life, started: Instant::now(), exit_told: false }
+        let peer = match way {
+            Way::Pipes(input, output) => {
+                thread::spawn(move || read_lines(output, &tell));
+                let (write, pieces) = mpsc::channel();
+                thread::spawn(move || write_pieces(input, &pieces));
+                Peer::Pipes(Some(write))
+            }
+            Way::Http(endpoint) => Peer::Http { endpoint, tell, sockets: BTreeMap::new() },
+        };
+        Self { events, peer, life, started: Instant::now(), exit_told: false }
+    }
+
+    /// Where the instance is, if it is spoken to over HTTP.
+    pub(crate) const fn endpoint(&self) -> Option<&Endpoint> {
+        match &self.peer {
+            Peer::Pipes(_) => None,
+            Peer::Http { endpoint, .. } => Some(endpoint),
+        }
+    }
+
+    /// Sends a request on a connection of its own, or closes one. What goes wrong is told as the end of an answer.
+    pub(crate) fn carry_out(&mut self, order: Order) {
+        let Peer::Http { endpoint, tell, sockets } = &mut self.peer else { return };
+        match order {
+            Order::Request { stream, bytes, is_head } => match send(endpoint, &bytes) {
+                Ok((socket, reading)) => {
+                    sockets.insert(stream, socket);
+                    let tell = tell.clone();
+                    thread::spawn(move || {
+                        wire::read(reading, is_head, |answer| {
+                            tell.send(Event::Answer(stream, answer)).is_ok()
+                        });
+                    });
+                }
+                Err(problem) => {
+                    let _ = tell.send(Event::Answer(stream, Answer::End(Some(problem))));
+                }
+            },
+            Order::HangUp { stream } => {
+                if let Some(socket) = sockets.remove(&stream) {
+                    let _ = socket.shutdown(Shutdown::Both);
+                }
+            }
+        }
+    }
+
+    /// Forgets the connection of an answer that is complete.
+    pub(crate) fn forget(&mut self, stream: u64) {
+        if let Peer::Http { sockets, .. } = &mut self.peer
+            && let Some(socket) = sockets.remove(&stream)
+        {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
     }
 
     /// The time since the start.
@@ -62,14 +124,16 @@ impl Connection {
 
     /// Queues pieces to write. An instance that does not read is noticed by its silence.
     pub(crate) fn write(&self, pieces: Vec<Vec<u8>>) {
-        if let Some(input) = &self.input {
+        if let Peer::Pipes(Some(input)) = &self.peer {
             let _ = input.send(pieces);
         }
     }
 
     /// Ends the instance's input after what is queued.
     pub(crate) fn close_input(&mut self) {
-        self.input = None;
+        if let Peer::Pipes(input) = &mut self.peer {
+            *input = None;
+        }
     }
 
     /// The next event until a point in time; with `exit`, the instance's end is one too.
@@ -120,9 +184,35 @@ impl fmt::Debug for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.input = None;
+        self.close_input();
+        if let Peer::Http { sockets, .. } = &self.peer {
+            for socket in sockets.values() {
+                let _ = socket.shutdown(Shutdown::Both);
+            }
+        }
         self.life.kill();
     }
+}
+
+/// Connects and writes a request; the socket, and the same for reading.
+fn send(endpoint: &Endpoint, bytes: &[u8]) -> Result<(TcpStream, TcpStream), String> {
+    let failed = |error: io::Error| format!("cannot reach {}: {error}", endpoint.authority);
+    let addresses = (&*endpoint.host, endpoint.port).to_socket_addrs().map_err(failed)?;
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, CONNECT_LIMIT) {
+            Ok(mut socket) => {
+                let _ = socket.set_nodelay(true);
+                socket.set_write_timeout(Some(CONNECT_LIMIT)).map_err(failed)?;
+                let reading = socket.try_clone().map_err(failed)?;
+                // A server may answer and close before it has read all.
+                let _ = socket.write_all(bytes);
+                return Ok((socket, reading));
+            }
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(last))
 }
 
 fn read_lines(output: Box<dyn Read + Send>, tell: &Sender<Event>) {

@@ -8,12 +8,16 @@ use serde_json::{Value, json};
 
 use super::{Connection, Event, Subject};
 use crate::bind::Binder;
-use crate::exchange::{Needs, Signature};
+use crate::exchange::{Needs, Offer, Signature, Transport};
+use crate::http::{Answer, Mirrors, Purpose, Web};
 use crate::revision::Revision;
 use crate::text::{printable, shorten};
 
 /// A subject that takes longer to its first answer than this is not there.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How long the answer to the end of a session is waited for.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// A list of more pages is not read to its end.
 const PAGES: usize = 100;
@@ -39,6 +43,8 @@ pub struct Declared {
     prompts: BTreeSet<String>,
     resources: BTreeSet<String>,
     templates: BTreeSet<String>,
+    /// What it offers over HTTP.
+    offers: BTreeSet<Offer>,
 }
 
 impl Declared {
@@ -54,9 +60,15 @@ impl Declared {
             json!({"roots": {"listChanged": true}, "sampling": {}, "elicitation": {}})
         };
         let binder = Binder::new(revision, &capabilities).map_err(io::Error::other)?;
-        let mut asker =
-            Asker { connection: Connection::open(subject.start()?), binder, revision, said: String::new() };
         let mut declared = Self::default();
+        if subject.transport() == Transport::Http && revision == Revision::V2024_11_05 {
+            declared.refusal = Some("the HTTP+SSE transport of that revision is not played yet".to_owned());
+            return Ok(declared);
+        }
+        let connection = Connection::open(subject.start()?);
+        let web =
+            connection.endpoint().map(|endpoint| Web::new(endpoint.clone(), revision, Mirrors::default()));
+        let mut asker = Asker { connection, web, binder, revision, said: String::new() };
         let opened = asker.open();
         declared.startup = asker.connection.now();
         match opened {
@@ -67,13 +79,20 @@ impl Declared {
                 let info = info.or_else(|| result.pointer("/_meta/io.modelcontextprotocol~1serverInfo"));
                 declared.identity = info.and_then(identity);
                 declared.read_lists(&mut asker);
+                declared.offers = asker.offers(declared.tools.contains_key("test_tool_with_progress"));
             }
             Err(Refusal { answered, reason }) => {
                 declared.answered = answered;
                 declared.refusal = Some(reason);
             }
         }
+        asker.leave();
         Ok(declared)
+    }
+
+    /// Which arguments the listed tools want to see in headers.
+    pub(crate) fn mirrors(&self) -> Mirrors {
+        Mirrors::of(self.tools.values())
     }
 
     /// What is needed and not there, in words; `None` if all is there.
@@ -87,6 +106,9 @@ impl Declared {
         let extensions = self.capabilities.get("extensions");
         let undeclared = |id: &&String| extensions.is_none_or(|all| all.get(id.as_str()).is_none());
         missing.extend(needs.extensions.iter().filter(undeclared).map(|id| format!("extension {id}")));
+        let withheld = |offer: &&Offer| !self.offers.contains(offer);
+        missing
+            .extend(needs.http.iter().filter(withheld).map(|offer| format!("{} over HTTP", offer.as_str())));
         missing.extend(needs.tools.iter().filter_map(|tool| self.lacks_tool(tool)));
         for (kind, wanted, there) in [
             ("prompt", &needs.prompts, &self.prompts),
@@ -111,6 +133,9 @@ impl Declared {
         let (tools, prompts, resources) = (has("tools"), has("prompts"), has("resources"));
         if tools {
             self.tools = asker.list("tools/list", "tools", "name");
+            if let Some(web) = &mut asker.web {
+                web.mirror(self.mirrors());
+            }
             self.try_echo(asker);
         }
         if prompts {
@@ -147,6 +172,8 @@ struct Refusal {
 
 struct Asker {
     connection: Connection,
+    /// Over HTTP.
+    web: Option<Web>,
     binder: Binder,
     revision: Revision,
     /// Standard error so far, for the case that nothing else comes.
@@ -173,6 +200,48 @@ impl Asker {
         }
         self.write(&initialized);
         Ok(result)
+    }
+
+    /// What the server offers over HTTP, where that is free.
+    fn offers(&mut self, makes_progress: bool) -> BTreeSet<Offer> {
+        let mut offers = BTreeSet::new();
+        let Some(web) = &mut self.web else { return offers };
+        let host = &web.endpoint.host;
+        if host == "localhost" || host == "::1" || host.starts_with("127.") {
+            offers.insert(Offer::Loopback);
+        }
+        if self.revision.is_modern() {
+            return offers;
+        }
+        if web.session.is_some() {
+            offers.insert(Offer::Session);
+        }
+        let (stream, order) = web.listen();
+        self.connection.carry_out(order);
+        let until = self.connection.now() + PATIENCE;
+        let head = |web: &Web| web.streams.get(&stream).is_none_or(|get| get.ended || get.status.is_some());
+        while self.web.as_ref().is_some_and(|web| !head(web)) && self.connection.now() < until {
+            if let Some(Event::Answer(stream, answer)) = self.connection.wait(until, false) {
+                self.answer(stream, answer);
+            }
+        }
+        let open = |web: &Web| web.streams.get(&stream).is_some_and(|get| get.is_good() && get.is_events());
+        if self.web.as_ref().is_some_and(open) {
+            offers.insert(Offer::Stream);
+        }
+        if makes_progress {
+            let meta = json!({"progressToken": "suite"});
+            let call = json!({"name": "test_tool_with_progress", "arguments": {}, "_meta": meta});
+            let _ = self.call("tools/call", call);
+        }
+        let with_ids = |web: &Web| web.streams.values().any(|stream| stream.last_event_id().is_some());
+        if self.web.as_ref().is_some_and(with_ids) {
+            offers.insert(Offer::EventIds);
+        }
+        if let Some(order) = self.web.as_mut().and_then(|web| web.hang_up(stream)) {
+            self.connection.carry_out(order);
+        }
+        offers
     }
 
     fn names(&mut self, method: &str, member: &str, key: &str) -> BTreeSet<String> {
@@ -205,46 +274,103 @@ impl Asker {
         let until = self.connection.now() + PATIENCE;
         let silent = |reason: String| Refusal { answered: false, reason };
         while self.connection.now() < until {
-            match self.connection.wait(until, false) {
-                Some(Event::Line(line)) => {
-                    let Some(message) = message_in(&line) else {
-                        self.said.push_str(&format!("{}\n", printable(&line)));
-                        continue;
-                    };
-                    if message.get("method").is_some_and(|method| method == "ping") {
-                        let id = message.get("id").cloned().unwrap_or_default();
-                        self.write(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
-                    } else if answers(&message, request) {
-                        return match (message.get("result"), message.get("error")) {
-                            (Some(result), None) => Ok(result.clone()),
-                            (_, error) => {
-                                let error = error.unwrap_or(&Value::Null).to_string();
-                                Err(Refusal {
-                                    answered: true,
-                                    reason: format!("it answers {}", shorten(&error, 200)),
-                                })
-                            }
-                        };
-                    }
-                }
+            let texts = match self.connection.wait(until, false) {
+                Some(Event::Line(line)) => vec![line],
+                Some(Event::Answer(stream, answer)) => self.answer(stream, answer),
                 Some(Event::Diagnostic(text)) if self.said.len() < 2_000 => {
                     self.said.push_str(&format!("{text}\n"));
+                    continue;
                 }
                 Some(Event::End) => {
                     let exit = self.connection.exit_within(Duration::from_millis(200));
                     let exit = exit.map_or_else(|| "its output ended".to_owned(), |exit| exit.text);
                     return Err(silent(format!("{exit}\n{}", self.said.trim_end())));
                 }
-                _ => {}
+                _ => continue,
+            };
+            for text in texts {
+                if let Some(outcome) = self.outcome(&text, request) {
+                    return outcome;
+                }
+            }
+            let id = request.get("id").unwrap_or(&Value::Null);
+            if let Some(web) = &self.web
+                && let Some(reason) = web.lost(id)
+            {
+                let answered = web.carrier(id).and_then(|stream| web.streams.get(&stream)?.status).is_some();
+                return Err(Refusal { answered, reason: format!("it gives {reason}") });
             }
         }
         Err(silent(format!("no answer within {} s\n{}", PATIENCE.as_secs(), self.said.trim_end())))
     }
 
-    fn write(&self, message: &Value) {
+    /// What the request came to, if this message tells.
+    fn outcome(&mut self, text: &[u8], request: &Value) -> Option<Result<Value, Refusal>> {
+        let Some(message) = message_in(text) else {
+            self.said.push_str(&format!("{}\n", printable(text)));
+            return None;
+        };
+        if message.get("method").is_some_and(|method| method == "ping") {
+            let id = message.get("id").cloned().unwrap_or_default();
+            self.write(&json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+            return None;
+        }
+        if !answers(&message, request) {
+            return None;
+        }
+        Some(match (message.get("result"), message.get("error")) {
+            (Some(result), None) => Ok(result.clone()),
+            (_, error) => {
+                let error = shorten(&error.unwrap_or(&Value::Null).to_string(), 200);
+                Err(Refusal { answered: true, reason: format!("it answers {error}") })
+            }
+        })
+    }
+
+    /// The texts of the messages in a part of an answer.
+    fn answer(&mut self, stream: u64, answer: Answer) -> Vec<Vec<u8>> {
+        let Some(web) = &mut self.web else { return Vec::new() };
+        let texts = web.take(stream, answer);
+        for text in &texts {
+            if let Some(message) = message_in(text) {
+                web.carried(stream, &message);
+            }
+        }
+        texts
+    }
+
+    fn write(&mut self, message: &Value) {
         let mut bytes = message.to_string().into_bytes();
-        bytes.push(b'\n');
-        self.connection.write(vec![bytes]);
+        let Some(web) = &mut self.web else {
+            bytes.push(b'\n');
+            return self.connection.write(vec![bytes]);
+        };
+        let headers = web.headers(message);
+        let (stream, order) = web.post(Some(message), &bytes, &headers);
+        self.connection.carry_out(order);
+        // What follows a notification must not overtake it.
+        let until = self.connection.now() + PATIENCE;
+        let is_notice = |web: &Web| {
+            web.streams.get(&stream).is_some_and(|sent| sent.purpose == Purpose::Notice && !sent.ended)
+        };
+        while self.web.as_ref().is_some_and(is_notice) && self.connection.now() < until {
+            if let Some(Event::Answer(stream, answer)) = self.connection.wait(until, false) {
+                self.answer(stream, answer);
+            }
+        }
+    }
+
+    /// Ends the session, if there is one.
+    fn leave(&mut self) {
+        let Some((stream, order)) = self.web.as_mut().and_then(Web::farewell) else { return };
+        self.connection.carry_out(order);
+        let until = self.connection.now() + FAREWELL;
+        while self.connection.now() < until {
+            match self.connection.wait(until, false) {
+                Some(Event::Answer(answered, _)) if answered == stream => return,
+                _ => {}
+            }
+        }
     }
 }
 

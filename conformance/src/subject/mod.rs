@@ -1,11 +1,13 @@
-//! What is under test: something that can be started and spoken to over a byte stream.
+//! What is under test: something that can be started and spoken to, over a byte stream or over HTTP.
 
 mod connection;
 mod declared;
 mod process;
+mod served;
 
 pub use declared::Declared;
 pub use process::Command;
+pub use served::{Running, Served};
 
 pub use connection::Connection;
 
@@ -13,6 +15,9 @@ pub(crate) use connection::Event;
 
 use std::fmt;
 use std::io::{self, Read, Write};
+
+use crate::exchange::Transport;
+use crate::http::Endpoint;
 
 /// Something under test. Each start gives a fresh instance that shares nothing with the others.
 pub trait Subject: fmt::Debug + Sync {
@@ -24,6 +29,16 @@ pub trait Subject: fmt::Debug + Sync {
         "-"
     }
 
+    /// How messages reach it.
+    fn transport(&self) -> Transport {
+        Transport::Stdio
+    }
+
+    /// Whether every start gives the same instance, so that one exchange may see what another does.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// Starts an instance.
     ///
     /// # Errors
@@ -32,21 +47,21 @@ pub trait Subject: fmt::Debug + Sync {
     fn start(&self) -> io::Result<Link>;
 }
 
-/// The streams of one instance.
-#[allow(clippy::exhaustive_structs, reason = "built by every implementation of `Subject`")]
+/// The way to one instance.
 pub struct Link {
-    /// What the instance reads.
-    pub input: Box<dyn Write + Send>,
-    /// What it writes.
-    pub output: Box<dyn Read + Send>,
-    /// Its standard error.
-    pub diagnostics: Option<Box<dyn Read + Send>>,
-    /// Its life.
-    pub life: Box<dyn Life>,
+    way: Way,
+    diagnostics: Option<Box<dyn Read + Send>>,
+    life: Box<dyn Life>,
+}
+
+enum Way {
+    /// What the instance reads, and what it writes.
+    Pipes(Box<dyn Write + Send>, Box<dyn Read + Send>),
+    Http(Endpoint),
 }
 
 impl Link {
-    /// A link from its parts.
+    /// A link over a byte stream: what the instance reads, what it writes, its standard error, its life.
     #[must_use]
     pub fn new(
         input: Box<dyn Write + Send>,
@@ -54,7 +69,13 @@ impl Link {
         diagnostics: Option<Box<dyn Read + Send>>,
         life: Box<dyn Life>,
     ) -> Self {
-        Self { input, output, diagnostics, life }
+        Self { way: Way::Pipes(input, output), diagnostics, life }
+    }
+
+    /// A link over HTTP.
+    #[must_use]
+    pub fn http(endpoint: Endpoint, diagnostics: Option<Box<dyn Read + Send>>, life: Box<dyn Life>) -> Self {
+        Self { way: Way::Http(endpoint), diagnostics, life }
     }
 }
 

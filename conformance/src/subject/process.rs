@@ -43,24 +43,38 @@ impl Subject for Command {
     }
 
     fn start(&self) -> io::Result<Link> {
-        let (program, arguments) = self.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = std::process::Command::new(program);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut command = command(&self.words)?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
         let missing = || io::Error::other("the child has no pipe");
         let input = child.stdin.take().ok_or_else(missing)?;
         let output = child.stdout.take().ok_or_else(missing)?;
         let diagnostics = child.stderr.take().ok_or_else(missing)?;
-        let life = Process { child, exit: None };
+        let life = Process::new(child);
         Ok(Link::new(Box::new(input), Box::new(output), Some(Box::new(diagnostics)), Box::new(life)))
     }
 }
 
-struct Process {
+/// The command, in a process group of its own.
+pub(super) fn command(words: &[String]) -> io::Result<std::process::Command> {
+    let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = std::process::Command::new(program);
+    command.args(arguments);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    Ok(command)
+}
+
+/// The life of a child process.
+pub(super) struct Process {
     child: Child,
     exit: Option<Exit>,
+}
+
+impl Process {
+    pub(super) const fn new(child: Child) -> Self {
+        Self { child, exit: None }
+    }
 }
 
 impl Life for Process {

@@ -99,6 +99,8 @@ pub enum Offer {
     Session,
     /// A GET opens a stream of the session.
     Stream,
+    /// A DELETE ends a session.
+    Ending,
     /// The events of its streams have ids.
     EventIds,
     /// It is reached by a loopback address, so that it knows its own names.
@@ -106,7 +108,7 @@ pub enum Offer {
 }
 
 impl Offer {
-    const ALL: [Self; 4] = [Self::Session, Self::Stream, Self::EventIds, Self::Loopback];
+    const ALL: [Self; 5] = [Self::Session, Self::Stream, Self::Ending, Self::EventIds, Self::Loopback];
 
     /// The name used in exchanges and reports.
     #[must_use]
@@ -114,6 +116,7 @@ impl Offer {
         match self {
             Self::Session => "session",
             Self::Stream => "stream",
+            Self::Ending => "ending",
             Self::EventIds => "event-ids",
             Self::Loopback => "loopback",
         }

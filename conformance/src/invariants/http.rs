@@ -36,6 +36,11 @@ impl Ledger {
                     breaches.push(of("answer-type", Level::Must, &["S-HTTP-08"], expected, got));
                 }
             }
+            Purpose::Listening if stream.is_good() && !stream.is_events() => {
+                let expected = "an event stream or 405 as the answer to GET";
+                let got = format!("status {status} with content type `{}`", stream.media());
+                breaches.push(of("get", Level::Must, &["LS-HTTP-10"], expected, got));
+            }
             _ => {}
         }
         let modern = self.is_of_modern(stream);

@@ -191,7 +191,8 @@ impl<'e> Replay<'e> {
             }
             // A refusal may say why, without an id.
             let refusal = matches!(stream.purpose, Purpose::Notice | Purpose::Listening | Purpose::Farewell);
-            if refusal && !stream.is_events() && !stream.is_good() {
+            let listens = stream.purpose == Purpose::Listening;
+            if refusal && !stream.is_events() && (listens || !stream.is_good()) {
                 continue;
             }
             match self.ledger.text(&text) {

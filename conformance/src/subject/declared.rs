@@ -86,7 +86,9 @@ impl Declared {
                 declared.refusal = Some(reason);
             }
         }
-        asker.leave();
+        if asker.leave() {
+            declared.offers.insert(Offer::Ending);
+        }
         Ok(declared)
     }
 
@@ -360,17 +362,20 @@ impl Asker {
         }
     }
 
-    /// Ends the session, if there is one.
-    fn leave(&mut self) {
-        let Some((stream, order)) = self.web.as_mut().and_then(Web::farewell) else { return };
+    /// Ends the session, if there is one that can be ended; whether it was.
+    fn leave(&mut self) -> bool {
+        let Some((stream, order)) = self.web.as_mut().and_then(Web::farewell) else { return false };
         self.connection.carry_out(order);
         let until = self.connection.now() + FAREWELL;
         while self.connection.now() < until {
             match self.connection.wait(until, false) {
-                Some(Event::Answer(answered, _)) if answered == stream => return,
+                Some(Event::Answer(answered, Answer::Head { status, .. })) if answered == stream => {
+                    return (200..300).contains(&status);
+                }
                 _ => {}
             }
         }
+        false
     }
 }
 

@@ -287,7 +287,7 @@ impl Ledger {
     }
 
     /// Whether the request with this id is answered by the rules of the modern era.
-    fn is_modern(&self, id: &Value) -> Option<bool> {
+    pub(crate) fn is_modern(&self, id: &Value) -> Option<bool> {
         self.requests.iter().rev().find(|request| request.id == *id).map(|request| request.modern)
     }
 

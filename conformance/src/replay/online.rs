@@ -211,8 +211,18 @@ impl<'e> Replay<'e> {
         }
     }
 
-    fn arrived(&mut self, number: u64, message: Value, now: Duration) {
+    fn arrived(&mut self, number: u64, mut message: Value, now: Duration) {
         let Some(web) = &mut self.web else { return };
+        // A legacy request that is refused before it is read as a message has an answer without an id.
+        if let Some(stream) = web.streams.get(&number)
+            && let Purpose::Request { id, .. } = &stream.purpose
+            && !stream.is_good()
+            && !self.ledger.is_modern(id).unwrap_or(true)
+            && message.get("error").is_some()
+            && message.get("id").is_none_or(Value::is_null)
+        {
+            message["id"] = id.clone();
+        }
         let breaches = web.streams.get(&number).map(|stream| self.ledger.carried(stream, &message));
         web.carried(number, &message);
         for breach in breaches.into_iter().flatten() {

@@ -1,6 +1,6 @@
 //! HTTP as the suite speaks it: messages bound to requests, answers read back into messages.
 //!
-//! [`Web`] does no input or output: it says which requests to send and is told what comes back. [`wire`] reads
+//! `Web` does no input or output: it says which requests to send and is told what comes back. `wire` reads
 //! answers off a socket. Both keep heads and bodies as they are on the wire, since those are under test; a client
 //! library would hide what is wrong with them.
 

@@ -33,6 +33,14 @@ mod call {
         bare(bencher, &modern_call());
     }
 
+    #[divan::bench]
+    fn modern_alone(bencher: Bencher<'_, '_>) {
+        let (mut machine, frame) = (Machine::new(2, true), modern_call());
+        machine.handle_alone(&frame);
+        machine.assert_answered(FOX);
+        bencher.counter(BytesCount::of_slice(&frame)).bench_local(|| machine.handle_alone(&frame));
+    }
+
     #[divan::bench(args = [2, 5000])]
     fn modern(bencher: Bencher<'_, '_>, tools: usize) {
         run(bencher, Machine::new(tools, true), &modern_call(), FOX);

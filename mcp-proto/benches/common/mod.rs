@@ -122,6 +122,18 @@ impl Machine {
         };
     }
 
+    /// The machine alone: what is called is not looked at, and the answer is ready.
+    #[inline(never)]
+    pub(crate) fn handle_alone(&mut self, frame: &[u8]) {
+        const BODY: &[u8] =
+            br#"{"content":[{"type":"text","text":"The quick brown fox jumps over the lazy dog, again."}]}"#;
+        self.out.clear();
+        let event = self.connection.handle(frame, Instant::ZERO, &mut self.out);
+        if let Some(Event::Request(incoming)) = event {
+            let _ = self.connection.respond_raw(incoming.pending, BODY, &mut self.out);
+        }
+    }
+
     /// The answer is a result that contains `part`.
     pub(crate) fn assert_answered(&self, part: &str) {
         let out = std::str::from_utf8(&self.out).unwrap();

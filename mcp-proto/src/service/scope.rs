@@ -83,8 +83,8 @@ impl Service {
         if self.covers(granted, &scopes) { Ok(()) } else { Err(InsufficientScope { scopes }) }
     }
 
-    /// Whether anything of this service needs scopes. Over HTTP that is worth nothing without an
-    /// [`Authorizer`](super::Authorizer): do not serve it without one.
+    /// Whether anything of this service needs scopes. Over HTTP, without an
+    /// [`Authorizer`](super::Authorizer) and without a principal of the host's, that is refused to everyone.
     #[must_use]
     pub fn declares_scopes(&self) -> bool {
         let registry = self.registry();

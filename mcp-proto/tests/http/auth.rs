@@ -100,6 +100,41 @@ fn tokens_are_asked_for() {
     assert_eq!((net.status(got), net.http.sessions_open()), (401, 0));
 }
 
+/// Without an authorizer nobody is asked for a token, and so nobody has a scope: what needs one is refused
+/// before any work. A host that knows the caller's scopes says so with the principal.
+#[test]
+fn scopes_hold_without_an_authorizer() {
+    let kit = Kit::default();
+    let mut net = Net::new(&server(&kit).build().unwrap());
+    let write = Request::modern(&modern(1, "tools/call", json!({"name": "write"}), json!({})));
+    let refused = json!({"error": "insufficient_scope", "scope": "files"});
+    let (status, message) = net.ask(&write);
+    assert_eq!((status, &message["id"], &message["error"]["data"]), (403, &json!(1), &refused));
+    assert_eq!(net.ask(&list()).0, 200, "what needs none is served");
+    let as_alice = |scope| Some(Principal::new("alice").with_scopes(Scopes::parse(scope).unwrap()));
+    let got = net.handle(&write, as_alice("other"));
+    assert_eq!(net.status(got), 403);
+    let got = net.handle(&write, as_alice("files"));
+    assert_eq!(net.status(got), 200);
+
+    let session = net.session("2025-03-26", json!({}));
+    let batch = json!([call(1, "wait", json!({})), call(2, "write", json!({}))]);
+    let got = net.send(&session.post(&batch));
+    assert_eq!((net.status(got), kit.began()), (403, 0));
+}
+
+/// A driver that forgets to ask who it is gets no one in.
+#[test]
+fn an_authorizer_cannot_be_forgotten() {
+    let kit = Kit::default();
+    let mut net = net(&server(&kit).build().unwrap());
+    for request in [list(), Request::post(initialize("2025-11-25", json!({})).to_string())] {
+        let got = net.handle(&request, None);
+        assert_eq!((net.status(got), net.http.sessions_open()), (401, 0));
+        assert!(challenge(&net, got).starts_with("Bearer "));
+    }
+}
+
 /// 403 names what the operation needs; of an array every member counts, and nothing of it runs.
 #[test]
 fn scopes_are_asked_for() {

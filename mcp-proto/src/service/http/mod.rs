@@ -32,7 +32,7 @@ use super::session::Shared;
 use super::{Authorizer, BoxFuture, Principal, Service};
 use crate::http::endpoint::{Post, Taken, unknown_session};
 use crate::http::session::{NO_STREAM, handshake, refuse_batch};
-use crate::http::{Endpoint, Head, Response, Settings};
+use crate::http::{Endpoint, Head, Response, Settings, TokenState};
 use crate::rpc::{Error, Message, Parsed, RequestId, code};
 use crate::server::Connection;
 use crate::time::{Instant, UnixTime};
@@ -46,6 +46,8 @@ struct Inner {
     endpoint: Endpoint,
     sessions: Mutex<Sessions>,
     authorizer: Option<Authorizer>,
+    /// Something of the service needs scopes.
+    scoped: bool,
 }
 
 /// What is answered.
@@ -61,27 +63,26 @@ pub enum Reply {
 }
 
 impl HttpService {
-    /// A service with these settings.
+    /// A service with these settings that asks nobody for a token. What needs scopes is refused to those whom
+    /// the host does not vouch for with a principal that has them.
     #[must_use]
     pub fn new(service: &Service, settings: Settings) -> Self {
-        let endpoint = Endpoint::new(Arc::clone(service.config()), settings);
-        Self(Arc::new(Inner {
-            service: service.clone(),
-            endpoint,
-            sessions: Mutex::default(),
-            authorizer: None,
-        }))
+        Self::assemble(service, settings, None)
     }
 
     /// A service that asks every request for a token.
     #[must_use]
     pub fn with_authorizer(service: &Service, settings: Settings, authorizer: Authorizer) -> Self {
-        let endpoint = Endpoint::new(Arc::clone(service.config()), settings);
+        Self::assemble(service, settings, Some(authorizer))
+    }
+
+    fn assemble(service: &Service, settings: Settings, authorizer: Option<Authorizer>) -> Self {
         Self(Arc::new(Inner {
             service: service.clone(),
-            endpoint,
+            endpoint: Endpoint::new(Arc::clone(service.config()), settings),
             sessions: Mutex::default(),
-            authorizer: Some(authorizer),
+            authorizer,
+            scoped: service.declares_scopes(),
         }))
     }
 
@@ -167,6 +168,11 @@ impl HttpService {
         unix: UnixTime,
     ) -> Reply {
         self.0.service.saw(unix);
+        if let (Some(authorizer), None) = (&self.0.authorizer, &principal) {
+            let resource = authorizer.resource();
+            let head = resource.challenge_unauthorized(resource.scopes_supported(), TokenState::Absent);
+            return Reply::Full(Response::empty(head));
+        }
         if let Some(reply) = self.sse(head, body, principal.as_ref(), now, unix) {
             return reply;
         }
@@ -252,14 +258,20 @@ impl HttpService {
         self.0.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the token allows every request of a body. [spec: basic/authorization#scope-challenge-handling]
+    /// Whether the caller's scopes allow every request of a body. [spec: basic/authorization#scope-challenge-handling]
     #[allow(clippy::result_large_err)] // the error is what is sent
     fn permit(&self, parsed: &Parsed<'_>, principal: Option<&Principal>) -> Result<(), Response> {
-        let (Some(authorizer), Some(principal)) = (&self.0.authorizer, principal) else { return Ok(()) };
-        let check = |message: &Message<'_>| match message {
-            Message::Request { method, params, .. } => authorizer
-                .permit(&self.0.service, method, params, principal)
+        if !self.0.scoped {
+            return Ok(());
+        }
+        let service = &self.0.service;
+        let check = |message: &Message<'_>| match (message, &self.0.authorizer, principal) {
+            (Message::Request { method, params, .. }, Some(authorizer), Some(principal)) => authorizer
+                .permit(service, method, params, principal)
                 .map_err(|denied| Response::empty(denied.head)),
+            (Message::Request { id, method, params }, _, principal) => service
+                .check_scopes(method, params, principal)
+                .map_err(|insufficient| Response::error(403, Some(id), &insufficient.to_error())),
             _ => Ok(()),
         };
         match parsed {

@@ -23,8 +23,8 @@ pub struct Settings {
     pub origins: Origins,
     /// When an answer is a stream of events.
     pub events: Events,
-    /// How long a stream may be silent before a comment shows that it is alive, for proxies cut off what
-    /// is silent. 15 seconds; `None` = never.
+    /// How long a stream may be silent at most, for proxies cut off what is silent: so often a comment shows
+    /// that it is alive, whatever else is sent. 15 seconds; `None` = never.
     pub keep_alive: Option<Duration>,
     /// How long a legacy client should wait before it comes back to a stream that was cut.
     pub retry: Option<Duration>,

@@ -127,10 +127,9 @@ fn sessionless(
     body: Body<'_>,
     served: &[ProtocolVersion],
 ) -> Route<'static> {
-    const WITHOUT_HEADER: ProtocolVersion = ProtocolVersion::V2025_03_26;
     let version = match version {
         Some(version) => version,
-        None if served.contains(&WITHOUT_HEADER) => WITHOUT_HEADER,
+        None if served.contains(&ProtocolVersion::WITHOUT_HEADER) => ProtocolVersion::WITHOUT_HEADER,
         None => return Route::Refused(Refusal::NoVersion),
     };
     if body == Body::Batch && !version.has_batches() {

@@ -125,9 +125,7 @@ impl Exchange {
         honored: &SubscriptionFilter,
         out: &mut Vec<u8>,
     ) -> Delivery {
-        let delivery = self.connection.acknowledge(pending, honored, &mut self.lines);
-        self.settle(out);
-        delivery
+        self.through(out, |connection, lines| connection.acknowledge(pending, honored, lines))
     }
 
     /// See [`Connection::publish`].
@@ -137,21 +135,28 @@ impl Exchange {
 
     /// See [`Connection::flush_subscriptions`].
     pub fn flush_subscriptions(&mut self, out: &mut Vec<u8>) {
-        self.connection.flush_subscriptions(&mut self.lines);
-        self.settle(out);
+        self.through(out, |connection, lines| connection.flush_subscriptions(lines));
     }
 
     /// Ends a subscription gracefully, with its result. A call goes on.
     pub fn close(&mut self, out: &mut Vec<u8>) {
-        self.connection.close(&mut self.lines);
-        self.settle(out);
+        self.through(out, |connection, lines| connection.close(lines));
     }
 
     /// See [`Connection::abandon`].
     pub fn abandon(&mut self, key: RequestKey, out: &mut Vec<u8>) -> Delivery {
-        let delivery = self.connection.abandon(key, &mut self.lines);
+        self.through(out, |connection, lines| connection.abandon(key, lines))
+    }
+
+    /// Does something with the machine, and moves what it writes into the response.
+    fn through<T>(
+        &mut self,
+        out: &mut Vec<u8>,
+        use_it: impl FnOnce(&mut Connection, &mut Vec<u8>) -> T,
+    ) -> T {
+        let done = use_it(&mut self.connection, &mut self.lines);
         self.settle(out);
-        delivery
+        done
     }
 
     /// Moves what the machine wrote into the response.
@@ -172,15 +177,11 @@ impl Sealed for Exchange {
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>, &Slot, &Config) -> End,
     ) -> Delivery {
-        let delivery = self.connection.finish(key, granted, &mut self.lines, write);
-        self.settle(out);
-        delivery
+        self.through(out, |connection, lines| connection.finish(key, granted, lines, write))
     }
 
     fn bridge(&mut self, key: RequestKey, input: &InputRequired, out: &mut Vec<u8>) -> Delivery {
-        let delivery = self.connection.bridge(key, input, &mut self.lines);
-        self.settle(out);
-        delivery
+        self.through(out, |connection, lines| connection.bridge(key, input, lines))
     }
 
     fn begin_task(&mut self, key: RequestKey, task: &[u8]) {
@@ -190,14 +191,10 @@ impl Sealed for Exchange {
 
 impl Channel for Exchange {
     fn progress_of(&mut self, key: RequestKey, progress: Progress<'_>, out: &mut Vec<u8>) -> Delivery {
-        let delivery = self.connection.progress_of(key, progress, &mut self.lines);
-        self.settle(out);
-        delivery
+        self.through(out, |connection, lines| connection.progress_of(key, progress, lines))
     }
 
     fn log_of(&mut self, key: RequestKey, log: Log<'_>, out: &mut Vec<u8>) -> Delivery {
-        let delivery = self.connection.log_of(key, log, &mut self.lines);
-        self.settle(out);
-        delivery
+        self.through(out, |connection, lines| connection.log_of(key, log, lines))
     }
 }

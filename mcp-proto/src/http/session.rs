@@ -263,9 +263,7 @@ impl Session {
 
     /// See [`Connection::handle_member`].
     pub fn handle_member<'b>(&mut self, message: &'b RawValue, now: Instant) -> Option<Event<'b>> {
-        let event = self.connection.handle_member(message, now, &mut self.lines);
-        self.settle();
-        event
+        self.through(|connection, lines| connection.handle_member(message, now, lines))
     }
 
     /// The stream of what belongs to no request, for a GET.
@@ -373,9 +371,7 @@ impl Session {
         question: &InputRequest,
         now: Instant,
     ) -> Result<AskKey, AskError> {
-        let asked = self.connection.ask(request, question, now, &mut self.lines);
-        self.settle();
-        asked
+        self.through(|connection, lines| connection.ask(request, question, now, lines))
     }
 
     /// See [`Connection::ask_for_task`].
@@ -389,9 +385,7 @@ impl Session {
         task: &str,
         now: Instant,
     ) -> Result<AskKey, AskError> {
-        let asked = self.connection.ask_for_task(question, task, now, &mut self.lines);
-        self.settle();
-        asked
+        self.through(|connection, lines| connection.ask_for_task(question, task, now, lines))
     }
 
     /// Marks a change for the GET stream, which is told when it can take it. See [`Connection::publish`].
@@ -402,9 +396,7 @@ impl Session {
 
     /// See [`Connection::notify`]. It goes to the GET stream.
     pub fn notify(&mut self, method: &str, params: impl FnOnce(&mut Vec<u8>)) -> Delivery {
-        let delivery = self.connection.notify(method, &mut self.lines, params);
-        self.settle();
-        delivery
+        self.through(|connection, lines| connection.notify(method, lines, params))
     }
 
     /// See [`Connection::end_task`].
@@ -414,9 +406,7 @@ impl Session {
 
     /// See [`Connection::abandon`].
     pub fn abandon(&mut self, key: RequestKey) -> Delivery {
-        let delivery = self.connection.abandon(key, &mut self.lines);
-        self.settle();
-        delivery
+        self.through(|connection, lines| connection.abandon(key, lines))
     }
 
     /// The moment at which to call [`handle_timeout`](Self::handle_timeout).
@@ -427,9 +417,7 @@ impl Session {
 
     /// Lets time pass. Call it until it returns `None`.
     pub fn handle_timeout(&mut self, now: Instant) -> Option<Event<'static>> {
-        let event = self.connection.handle_timeout(now, &mut self.lines);
-        self.settle();
-        event
+        self.through(|connection, lines| connection.handle_timeout(now, lines))
     }
 
     /// Whether nobody waits for anything of it: no request is open, and no response.
@@ -449,6 +437,13 @@ impl Session {
     /// Drop it when they are.
     pub fn end(&mut self) {
         self.router.end();
+    }
+
+    /// Does something with the machine, and moves what it writes into the streams.
+    fn through<T>(&mut self, use_it: impl FnOnce(&mut Connection, &mut Vec<u8>) -> T) -> T {
+        let done = use_it(&mut self.connection, &mut self.lines);
+        self.settle();
+        done
     }
 
     /// Moves what the machine wrote into the streams.
@@ -484,15 +479,11 @@ impl Sealed for Session {
         _: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>, &Slot, &Config) -> End,
     ) -> Delivery {
-        let delivery = self.connection.finish(key, granted, &mut self.lines, write);
-        self.settle();
-        delivery
+        self.through(|connection, lines| connection.finish(key, granted, lines, write))
     }
 
     fn bridge(&mut self, key: RequestKey, input: &InputRequired, _: &mut Vec<u8>) -> Delivery {
-        let delivery = self.connection.bridge(key, input, &mut self.lines);
-        self.settle();
-        delivery
+        self.through(|connection, lines| connection.bridge(key, input, lines))
     }
 
     fn begin_task(&mut self, key: RequestKey, task: &[u8]) {
@@ -502,14 +493,10 @@ impl Sealed for Session {
 
 impl Channel for Session {
     fn progress_of(&mut self, key: RequestKey, progress: Progress<'_>, _: &mut Vec<u8>) -> Delivery {
-        let delivery = self.connection.progress_of(key, progress, &mut self.lines);
-        self.settle();
-        delivery
+        self.through(|connection, lines| connection.progress_of(key, progress, lines))
     }
 
     fn log_of(&mut self, key: RequestKey, log: Log<'_>, _: &mut Vec<u8>) -> Delivery {
-        let delivery = self.connection.log_of(key, log, &mut self.lines);
-        self.settle();
-        delivery
+        self.through(|connection, lines| connection.log_of(key, log, lines))
     }
 }

@@ -43,6 +43,10 @@ impl ProtocolVersion {
     /// The newest revision that has a handshake.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
 
+    /// What a request over HTTP speaks that does not say it: the revision before `MCP-Protocol-Version`.
+    /// [spec: 2025-11-25 basic/transports#protocol-version-header]
+    pub(crate) const WITHOUT_HEADER: Self = Self::V2025_03_26;
+
     /// The name on the wire. Anything else, also with other white space, is no revision.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {

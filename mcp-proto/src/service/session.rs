@@ -94,6 +94,13 @@ impl Shared {
         })
     }
 
+    /// The time goes on.
+    pub(crate) fn tick(&self, now: Instant, unix: UnixTime) {
+        let mut state = self.lock();
+        state.now = now;
+        state.unix = unix;
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -248,7 +255,7 @@ impl Session {
     /// [`next_job`](Self::next_job). Returns early when the output reaches the high-water mark, and
     /// [holds back](Self::holds_back) what is left: call it again when some was written.
     pub fn process(&mut self, now: Instant, unix: UnixTime) {
-        self.tick(now, unix);
+        self.shared.tick(now, unix);
         while !self.input_ended {
             self.held_back = !self.is_below_mark();
             if self.held_back {
@@ -363,7 +370,7 @@ impl Session {
 
     /// Lets time pass.
     pub fn handle_timeout(&mut self, now: Instant, unix: UnixTime) {
-        self.tick(now, unix);
+        self.shared.tick(now, unix);
         super::dispatch::timeout(&self.shared, now, &mut self.jobs);
         self.shared.service.expire_tasks(unix);
         if self.drain_deadline.is_some_and(|deadline| deadline <= now) {
@@ -383,12 +390,6 @@ impl Session {
                 && state.connection.in_flight() == 0
                 && state.out.is_empty()
                 && self.writing.is_empty())
-    }
-
-    fn tick(&self, now: Instant, unix: UnixTime) {
-        let mut state = self.shared.lock();
-        state.now = now;
-        state.unix = unix;
     }
 }
 

@@ -198,7 +198,7 @@ impl Exchange {
 
     /// Lets time pass. Poll again afterwards, and spawn the jobs that came of it.
     pub fn handle_timeout(&mut self, now: Instant, unix: UnixTime) {
-        super::tick(&self.shared, now, unix);
+        self.shared.tick(now, unix);
         dispatch::timeout(&self.shared, now, &mut self.jobs);
         self.shared.lock().wake_driver();
         self.settle();

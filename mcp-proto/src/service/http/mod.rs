@@ -220,7 +220,7 @@ impl HttpService {
         expired.iter().for_each(|shared| end(shared));
         let mut jobs = Vec::new();
         for shared in live {
-            tick(&shared, now, unix);
+            shared.tick(now, unix);
             dispatch::timeout(&shared, now, &mut jobs);
             shared.lock().wake_driver();
         }
@@ -297,7 +297,7 @@ impl HttpService {
     ) -> Reply {
         let service = &self.0.service;
         let shared = Shared::new(service, principal, Connection::modern(Arc::clone(service.config())));
-        tick(&shared, now, unix);
+        shared.tick(now, unix);
         let mut exchange = Exchange::modern(&shared, &self.0.endpoint, post.accepts, now);
         let notification = !post.has_request();
         let lookup = |name: &str| head.value(name);
@@ -322,7 +322,7 @@ impl HttpService {
             Err(response) => return Reply::Full(response),
         };
         let shared = Shared::new(service, principal, connection);
-        tick(&shared, now, unix);
+        shared.tick(now, unix);
         let id = session_id(&service.random_bytes());
         let limits = &service.config().limits;
         shared.lock().streaming = Some(Streaming::new(version, limits));
@@ -345,7 +345,7 @@ impl HttpService {
         now: Instant,
         unix: UnixTime,
     ) -> Reply {
-        tick(shared, now, unix);
+        shared.tick(now, unix);
         let refused = refuse_batch(&shared.lock().connection, &post);
         if let Some(response) = refused {
             return Reply::Full(response);
@@ -389,12 +389,6 @@ fn too_many_sessions(id: Option<&RequestId>) -> Response {
     let mut response = Response::error(503, id, &error);
     response.head = response.head.with("retry-after", "10");
     response
-}
-
-fn tick(shared: &Shared, now: Instant, unix: UnixTime) {
-    let mut state = shared.lock();
-    state.now = now;
-    state.unix = unix;
 }
 
 /// The session is over: what runs in it is cancelled, its streams end, and its tasks cannot ask any more.

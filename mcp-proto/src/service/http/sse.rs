@@ -7,7 +7,7 @@ use super::super::Principal;
 use super::super::dispatch;
 use super::super::session::Shared;
 use super::exchange::Exchange;
-use super::{HttpService, Reply, session_id, tick};
+use super::{HttpService, Reply, session_id};
 use crate::http::endpoint::unknown_session;
 use crate::http::{Head, HttpSse, Response, media};
 use crate::rpc;
@@ -50,7 +50,7 @@ impl HttpService {
         let service = &self.0.service;
         let config = service.config();
         let shared = Shared::new(service, principal.cloned(), Connection::new(Arc::clone(config)));
-        tick(&shared, now, unix);
+        shared.tick(now, unix);
         let id = session_id(&service.random_bytes());
         let (kept, dropped) = self.sessions().insert(&id, &shared, now, &config.limits);
         dropped.iter().for_each(|shared| super::end(shared));
@@ -87,7 +87,7 @@ impl HttpService {
         if let Err(response) = self.permit(&parsed, principal) {
             return Reply::Full(response);
         }
-        tick(&shared, now, unix);
+        shared.tick(now, unix);
         let mut exchange = Exchange::accepted(&shared, &self.0.endpoint, now);
         let caller = Some(principal.cloned());
         dispatch::post(&shared, parsed, caller, 0, None, now, exchange.jobs_mut());

@@ -10,7 +10,8 @@ use super::exchange::Exchange;
 use super::{HttpService, Reply, session_id};
 use crate::http::endpoint::unknown_session;
 use crate::http::{Head, HttpSse, Response, media};
-use crate::rpc;
+use crate::model::meta::key as meta_key;
+use crate::rpc::{self, Error, Message, Parsed};
 use crate::server::Connection;
 use crate::time::{Instant, UnixTime};
 
@@ -84,6 +85,13 @@ impl HttpService {
                 return Reply::Full(Response::error(400, malformed.id.as_ref(), &malformed.error));
             }
         };
+        if let Parsed::Message(Message::Request { id, params, .. }) = &parsed
+            && self.0.service.config().is_modern()
+            && params.meta().get(meta_key::PROTOCOL_VERSION).is_some()
+        {
+            let why = "Invalid request: one that names its own version belongs to Streamable HTTP";
+            return Reply::Full(Response::error(400, Some(id), &Error::invalid_request(why)));
+        }
         if let Err(response) = self.permit(&parsed, principal) {
             return Reply::Full(response);
         }
@@ -164,6 +172,11 @@ mod tests {
         assert_eq!(post(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"hi"}}"#), 202);
         assert!(read(&mut stream).contains("\"text\":\"hello\""));
         assert_eq!(post("{"), 400);
+        // No header of this transport repeats what such a request says, so it would pass by what checks that.
+        let stamped = r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"hi","_meta":{
+            "io.modelcontextprotocol/protocolVersion":"2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+        assert_eq!((post(stamped), read(&mut stream)), (400, String::new()));
         // The stream is the session.
         drop(stream);
         assert_eq!(post(r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#), 404);

@@ -51,7 +51,9 @@ impl UriTemplate {
     /// - Variables of `{?a,b}`, `{&a,b}` and `{;a,b}` may come in any order, each once. A name that the
     ///   template does not know is no match, unless a variable with `*` is there to take it.
     /// - Every URI that [`expand`](Self::expand) makes of texts and lists is matched, and expanding the
-    ///   captured values makes it again. (Names that occur twice are only checked to agree.)
+    ///   captured values makes it again, with the pairs of `{?a,b}`, `{&a,b}` and `{;a,b}` in the order of
+    ///   the template. The URI may have them in another, if a value of `{+rest}` looks like a pair:
+    ///   `{?b,a}{+rest}` on `?a=1&b=2` is `b` and `a`. (Names that occur twice are only checked to agree.)
     ///
     /// Where several sets of values fit, first those are looked for that `expand` would have written so,
     /// with every reserved character encoded; then, since people write URIs by hand, any that fit.

@@ -448,8 +448,6 @@ fn spell(value: &Value, random: &mut PredictableRandom, out: &mut String) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
-
     /// The digest is a function of the value, and of nothing else.
     #[test]
     fn digests_tell_values_apart_and_spellings_not(a in any_json(), b in any_json(), seed in any::<u64>()) {

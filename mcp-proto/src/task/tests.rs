@@ -698,7 +698,7 @@ fn check(table: &Table, model: &[Model], now: u64) -> Result<(), TestCaseError> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(2 * ProptestConfig::default().cases))]
 
     #[test]
     fn the_table_is_the_model(steps in prop::collection::vec(step(), 1..60)) {

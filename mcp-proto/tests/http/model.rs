@@ -197,7 +197,6 @@ fn run(version: &str, ops: Vec<Op>) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
     #[test]
     fn every_request_is_answered_once_on_its_own_stream(
         version in prop_oneof![Just("2025-06-18"), Just("2025-11-25")],

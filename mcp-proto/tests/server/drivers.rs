@@ -284,8 +284,6 @@ fn script() -> impl Strategy<Value = Vec<(u64, String)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
-
     /// `next_deadline` says enough: who only wakes when it says so misses nothing.
     #[test]
     fn lazy_and_greedy_drivers_see_the_same(script in script()) {

@@ -724,7 +724,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(2 * ProptestConfig::default().cases))]
 
     /// One answer for each request and none after a cancellation or for an unknown one (S-CANCEL-06,
     /// B-CANCEL-07); bounds; progress that grows (S-PROG-01); the acknowledgment first, tags, coalescing

@@ -619,7 +619,7 @@ fn a_set_takes_the_names_that_follow_in_another_order() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(4 * ProptestConfig::default().cases))]
 
     /// R01: where only one set of values can have made the URI, they come back.
     #[test]

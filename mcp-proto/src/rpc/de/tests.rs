@@ -440,7 +440,7 @@ fn agrees<T: DeserializeOwned + PartialEq + Debug>(value: &Value, exact: bool) -
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(6 * ProptestConfig::default().cases))]
 
     /// Agreement with `serde_json` apart from arrays for structs and whole numbers for integers.
     #[test]

@@ -71,7 +71,7 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// Runs `future` beside the caller, to its end.
     fn spawn(&self, future: impl Future<Output = ()> + Send + 'static);
 
-    /// Watches one standard stream of the process.
+    /// Watches one standard stream of the process or of a child.
     ///
     /// # Errors
     /// The system's, if the descriptor cannot be watched.

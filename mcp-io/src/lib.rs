@@ -17,6 +17,7 @@
 //!                                        Listen (many)
 //! ```
 
+pub mod client;
 pub mod clock;
 mod drive;
 mod house;

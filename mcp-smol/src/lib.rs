@@ -28,6 +28,7 @@ pub use io::{Duplex, Split, Stream};
 pub use listen::Tcp;
 #[cfg(unix)]
 pub use listen::Unix;
+pub use mcp_io::client::{Child, Exit, Process, Stderr};
 #[cfg(feature = "http")]
 pub use mcp_io::http::{HttpBody, HttpListener, Responding};
 pub use mcp_io::{ByteStream, Listen, MemoryStream, Serve, ServeError, Stdio, Transport};
@@ -89,6 +90,12 @@ pub type Http = mcp_io::http::Http<Smol, Tcp>;
 /// Answers the requests of any HTTP server that takes a `tower::Service`.
 #[cfg(feature = "http")]
 pub type Responder = mcp_io::http::Responder<Smol>;
+
+/// A server that is started as a child of this process. See [`Child`].
+#[must_use]
+pub fn child(program: impl AsRef<std::ffi::OsStr>) -> Child<Smol> {
+    Child::new(Smol::current(), program)
+}
 
 /// A stream within the process: the server's end, and the client's.
 ///

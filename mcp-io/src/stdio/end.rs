@@ -3,29 +3,56 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-/// A standard stream that never blocks: a read or a write that would have to wait fails with
-/// `WouldBlock`.
+/// A standard stream of this process, or our end of one of a child's, that never blocks: a read or a write that
+/// would have to wait fails with `WouldBlock`.
 ///
 /// Whether a description blocks is a property of the description, which the parent, a sibling or a child
-/// may share. So that property is left alone.
+/// may share. So that property is left alone where it is not ours.
 #[derive(Debug)]
 pub struct End {
     fd: OwnedFd,
-    is_socket: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Pipe,
+    Socket,
+    /// A process: its end is the end of the stream.
+    Process,
 }
 
 impl End {
     /// The same stream as `fd`, if it can be had without blocking.
     pub(super) fn of(fd: &OwnedFd, access: OFlags) -> io::Result<Option<Self>> {
         match FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) {
-            FileType::Socket => Ok(Some(Self { fd: fd.try_clone()?, is_socket: true })),
-            FileType::Fifo => Ok(reopen(fd, access).map(|fd| Self { fd, is_socket: false })),
+            FileType::Socket => Ok(Some(Self { fd: fd.try_clone()?, kind: Kind::Socket })),
+            FileType::Fifo => Ok(reopen(fd, access).map(|fd| Self { fd, kind: Kind::Pipe })),
             _ => Ok(None),
         }
+    }
+
+    /// A pipe of which we alone have this end.
+    pub(crate) fn own(fd: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&fd, true)?;
+        Ok(Self { fd, kind: Kind::Pipe })
+    }
+
+    /// The same once more.
+    pub(crate) fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, kind: self.kind })
+    }
+
+    /// A child of this process: reading from it waits for its end.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    pub(crate) fn of_process(pid: rustix::process::Pid) -> io::Result<Self> {
+        let fd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
+        Ok(Self { fd, kind: Kind::Process })
     }
 
     /// Reads what is there.
@@ -33,9 +60,16 @@ impl End {
     /// # Errors
     /// The system's; `WouldBlock` if nothing is there.
     pub fn read(&self, buf: &mut [u8]) -> io::Result<usize> {
-        let got = again(|| match self.is_socket {
-            true => rustix::net::recv(&self.fd, &mut *buf, RecvFlags::DONTWAIT).map(|(got, _)| got),
-            false => rustix::io::read(&self.fd, &mut *buf),
+        let got = again(|| match self.kind {
+            Kind::Socket => rustix::net::recv(&self.fd, &mut *buf, RecvFlags::DONTWAIT).map(|(got, _)| got),
+            Kind::Pipe => rustix::io::read(&self.fd, &mut *buf),
+            Kind::Process => {
+                let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+                match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+                    0 => Err(Errno::AGAIN),
+                    _ => Ok(0),
+                }
+            }
         })?;
         Ok(got)
     }
@@ -45,9 +79,9 @@ impl End {
     /// # Errors
     /// The system's; `WouldBlock` if there is no room.
     pub fn write(&self, buf: &[u8]) -> io::Result<usize> {
-        let written = again(|| match self.is_socket {
-            true => rustix::net::send(&self.fd, buf, SEND),
-            false => rustix::io::write(&self.fd, buf),
+        let written = again(|| match self.kind {
+            Kind::Socket => rustix::net::send(&self.fd, buf, SEND),
+            Kind::Pipe | Kind::Process => rustix::io::write(&self.fd, buf),
         })?;
         Ok(written)
     }

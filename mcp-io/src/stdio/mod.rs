@@ -3,7 +3,7 @@
 mod claim;
 #[cfg(unix)]
 mod end;
-mod thread;
+pub(crate) mod thread;
 
 use std::future::Future;
 use std::io;

@@ -15,6 +15,10 @@ impl<I: Io> Client<I> {
         Self { io, unread: Vec::new() }
     }
 
+    pub(crate) fn into_io(self) -> I {
+        self.io
+    }
+
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let mut bytes = bytes.as_ref();
         while !bytes.is_empty() {

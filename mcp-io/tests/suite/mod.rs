@@ -9,6 +9,7 @@
 //! - `unix(path)`, `tcp()`: a listening socket as a transport, the latter with its address;
 //! - `Http`, `http()`: HTTP as a transport, at a free port of this machine.
 
+mod child;
 pub(crate) mod client;
 #[cfg(feature = "http")]
 mod http;

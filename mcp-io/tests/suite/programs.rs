@@ -16,7 +16,7 @@ use crate::rt;
 
 /// The fixture beside this test. `cargo test` builds both; with `--test adapter` it builds the test only, and
 /// an old fixture stays as it is.
-fn program(name: &str) -> Command {
+pub(super) fn program(name: &str) -> Command {
     let mut path: PathBuf = std::env::current_exe().unwrap();
     path.pop();
     path.pop();

@@ -50,6 +50,9 @@ struct Run {
     /// Speak to a running server
     #[arg(long, value_name = "URL", group = "target")]
     http: Option<String>,
+    /// The URL of the running server's stream of 2024-11-05 (HTTP+SSE); alone or beside `--http`
+    #[arg(long, value_name = "URL", conflicts_with_all = ["stdio", "client", "client_stdio"])]
+    sse: Option<String>,
     /// Start a client that is given the suite's URL
     #[arg(long, value_name = "CMD ARGS", group = "target")]
     client: Option<String>,
@@ -183,8 +186,12 @@ impl Run {
                 return Err(format!("`{option}`: not in this version yet; use `--stdio` or `--http`"));
             }
         }
-        if let Some(url) = &self.http {
-            let running = Running::at(url).map_err(|problem| format!("`--http`: {problem}"))?;
+        let at = |option: &str, url: &Option<String>, at: fn(&str) -> Result<Running, String>| {
+            url.as_deref().map(at).transpose().map_err(|problem| format!("`{option}`: {problem}"))
+        };
+        let running = at("--http", &self.http, Running::at)?;
+        let running = [running, at("--sse", &self.sse, Running::at_sse)?].into_iter().flatten();
+        if let Some(running) = running.reduce(Running::and) {
             return Ok(vec![Box::new(running)]);
         }
         if let Some(line) = &self.stdio {
@@ -205,7 +212,7 @@ impl Run {
         }
         for runtime in Runtime::OVER_HTTP {
             let words = words(runtime, &["--http", "127.0.0.1:0"]);
-            fixtures.push(Box::new(Served::own(words, runtime.as_str())));
+            fixtures.push(Box::new(Served::own(words, runtime.as_str()).with_sse("/sse")));
         }
         Ok(fixtures)
     }

@@ -49,6 +49,8 @@ fn unusable_arguments_exit_with_2() {
         (&["run", "--http", "ftp://127.0.0.1/"], "begins with `http://`"),
         (&["run", "--http", "http://127.0.0.1:1/mcp", "--only", "tools/list"], "cannot reach 127.0.0.1:1"),
         (&["run", "--stdio", "x", "--http", "y"], "cannot be used with"),
+        (&["run", "--stdio", "x", "--sse", "y"], "cannot be used with"),
+        (&["run", "--sse", "https://127.0.0.1/sse"], "`--sse`: expected a URL that begins with `http://`"),
         (&["run", "--stdio", "x", "--only", "no-such-exchange"], "no exchange has such a name"),
         (&["run", "--stdio", "x", "--schemas", "/no/such/folder"], "schema.json"),
         (&["run", "--stdio", "x", "--baseline", "/no/such/file"], "/no/such/file"),
@@ -185,7 +187,7 @@ fn the_fixture_serves_with_as_many_threads_as_it_is_told() {
     assert_eq!(suite(&["serve", "--runtime", "smol", "--stdio", "--threads", "x"]).status.code(), Some(2));
 }
 
-/// A server that is reached by its URL alone.
+/// A server that is reached by its URLs alone: that of Streamable HTTP, and that of the stream of 2024-11-05.
 #[test]
 fn a_running_server_is_played_over_http() {
     let mut server = Command::new(env!("CARGO_BIN_EXE_mcp-conformance"))
@@ -196,10 +198,31 @@ fn a_running_server_is_played_over_http() {
     let mut line = String::new();
     BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
     let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
-    let output = suite(&["run", "--http", &url, "--only", "tools/simple-text"]);
+    let stream = url.replace("/mcp", "/sse");
+    let run = |target: &[&str]| suite(&[&["run", "--only", "tools/simple-text"][..], target].concat());
+    let outputs = [
+        run(&["--http", &url]),
+        run(&["--http", &url, "--sse", &stream]),
+        run(&["--sse", &stream]),
+        run(&["--http", &url, "--revision", "2024-11-05"]),
+    ];
     server.kill().unwrap();
     server.wait().unwrap();
-    let said = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("-        http") && said.contains("4 passed, 0 failed, 1 skipped"), "{said}");
+    let said = outputs.each_ref().map(|output| text(&output.stdout));
+    for (output, end) in outputs.iter().zip([
+        "4 passed, 0 failed, 1 skipped",
+        "5 passed, 0 failed, 0 skipped",
+        "1 passed, 0 failed, 4 skipped",
+    ]) {
+        let said = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.contains("-        http") && said.lines().last() == Some(end), "{said}");
+    }
+    // Why cells are skipped stands below the table, with how many there are.
+    let reason = "     1  http   revision 2024-11-05 (no URL of its transport was given (`--sse`))";
+    assert!(said[0].lines().any(|line| line == reason), "{}", said[0]);
+    assert!(said[2].contains("(`--http`)") && !said[1].contains("skipped, as"), "{}", said[2]);
+    // Nothing was played.
+    assert_eq!(outputs[3].status.code(), Some(2), "{}", said[3]);
+    assert!(text(&outputs[3].stderr).contains("no URL of its transport was given (`--sse`)"));
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
 mod mock;
+#[path = "mock/sse.rs"]
+mod sse;
 
 use std::num::NonZeroUsize;
 use std::thread;
@@ -13,6 +15,7 @@ use mcp_conformance::revision::Revision;
 use mcp_conformance::run::{CellResult, Manner, Outcome, Plan, Selection, run};
 use mcp_conformance::subject::Subject;
 use mock::Mock;
+use sse::SseMock;
 
 /// What the mock has.
 const REACH: [&str; 18] = [
@@ -40,7 +43,17 @@ const REACH: [&str; 18] = [
 const PATIENCE: Duration = Duration::from_secs(4);
 
 fn play(fault: &'static str, only: &str, revisions: Vec<Revision>, jobs: usize) -> Outcome {
-    let subjects: Vec<Box<dyn Subject>> = vec![Box::new(Mock { fault })];
+    play_on(Box::new(Mock { fault }), fault, only, revisions, jobs)
+}
+
+fn play_on(
+    subject: Box<dyn Subject>,
+    fault: &str,
+    only: &str,
+    revisions: Vec<Revision>,
+    jobs: usize,
+) -> Outcome {
+    let subjects = vec![subject];
     let plan = Plan::new(Selection::new(revisions, Some(only.to_owned())), &subjects).unwrap();
     let manner = Manner::new(NonZeroUsize::new(jobs), false, None, None);
     let manner = if fault.is_empty() { manner } else { manner.with_patience(PATIENCE) };
@@ -159,4 +172,68 @@ fn jobs_change_no_verdict() {
         outcome.results.iter().map(|result| (result.exchange, result.revision, result.verdict)).collect()
     };
     assert_eq!(verdicts(1), verdicts(8));
+}
+
+/// What the mock has behind the transport of 2024-11-05.
+const OVER_SSE: [&str; 9] = [
+    "sse/*",
+    "lifecycle/handshake",
+    "ping/answers",
+    "tools/list",
+    "tools/unknown-tool",
+    "tools/simple-text",
+    "progress/steps",
+    "cancellation/slow-call",
+    "pagination/invalid-cursor",
+];
+
+#[test]
+fn a_server_of_the_old_transport_that_behaves_passes() {
+    for name in OVER_SSE {
+        let outcome = play_on(Box::new(SseMock { fault: "" }), "", name, Vec::new(), 5);
+        let of_2024 = outcome
+            .results
+            .iter()
+            .filter(|result| result.revision == Revision::V2024_11_05)
+            .collect::<Vec<_>>();
+        assert!(!of_2024.is_empty(), "{name}");
+        for result in of_2024 {
+            assert_eq!(result.verdict, Verdict::Passed, "{}", told(result));
+        }
+        let later = outcome.results.iter().filter(|result| result.revision != Revision::V2024_11_05);
+        assert!(later.into_iter().all(|result| result.verdict == Verdict::Skipped), "{name}");
+    }
+}
+
+/// Fault of the transport, exchange, and the requirement it breaks; none for what is as good.
+const PLANTED_OVER_SSE: [(&str, &str, &str); 8] = [
+    ("no-endpoint", "ping/answers", "LS-SSE-02"),
+    ("endpoint-as-message", "ping/answers", "B-BASE-02"),
+    ("endpoint-elsewhere", "ping/answers", "LS-SSE-02"),
+    ("plain-stream", "ping/answers", "LS-SSE-01"),
+    ("one-for-all", "sse/sessions-apart", "S-BASE-01"),
+    ("any-origin", "sse/foreign-origin", "S-HTTP-02"),
+    ("unnamed-events", "ping/answers", ""),
+    ("unnamed-events", "sse/answers-on-the-stream", ""),
+];
+
+#[test]
+fn each_planted_misbehaviour_of_the_old_transport_is_found_and_blamed() {
+    thread::scope(|scope| {
+        for (fault, exchange, requirement) in PLANTED_OVER_SSE {
+            scope.spawn(move || {
+                let subject = Box::new(SseMock { fault });
+                let outcome = play_on(subject, fault, exchange, vec![Revision::V2024_11_05], 1);
+                let [result] = outcome.results.as_slice() else { panic!("{fault}: not one result") };
+                let verdict = if requirement.is_empty() { Verdict::Passed } else { Verdict::Failed };
+                assert_eq!(result.verdict, verdict, "{fault}: {}", told(result));
+                let mut blamed = result.findings.iter().flat_map(|finding| &finding.requires);
+                assert!(
+                    requirement.is_empty() || blamed.any(|id| id == requirement),
+                    "{fault}: not blamed on {requirement}: {}",
+                    told(result)
+                );
+            });
+        }
+    });
 }

@@ -14,6 +14,8 @@ pub struct Endpoint {
     pub authority: String,
     /// Path and query.
     pub target: String,
+    /// Whether it is the stream of the transport of 2024-11-05 (HTTP+SSE), which says where messages are posted to.
+    pub is_sse: bool,
 }
 
 impl Endpoint {
@@ -44,7 +46,39 @@ impl Endpoint {
         }
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { host, port, authority: authority.to_owned(), target })
+        Ok(Self { host, port, authority: authority.to_owned(), target, is_sse: false })
+    }
+
+    /// The same place as the stream of the transport of 2024-11-05.
+    #[must_use]
+    pub fn sse(mut self) -> Self {
+        self.is_sse = true;
+        self
+    }
+
+    /// The target that a reference names from here.
+    ///
+    /// # Errors
+    ///
+    /// It names another server.
+    pub(crate) fn resolve(&self, reference: &str) -> Result<String, String> {
+        let reference = reference.split('#').next().unwrap_or_default();
+        if reference.contains("://") && !reference.starts_with(['/', '?']) {
+            let elsewhere = || format!("expected a URI of {}, got `{reference}`", self.authority);
+            let named = Self::parse(reference).map_err(|_| elsewhere())?;
+            let here = named.port == self.port && named.host.eq_ignore_ascii_case(&self.host);
+            return if here { Ok(named.target) } else { Err(elsewhere()) };
+        }
+        if reference.starts_with("//") {
+            return self.resolve(&format!("http:{reference}"));
+        }
+        let path = self.target.split('?').next().unwrap_or_default();
+        Ok(match reference.as_bytes().first() {
+            None => self.target.clone(),
+            Some(b'/') => reference.to_owned(),
+            Some(b'?') => format!("{path}{reference}"),
+            Some(_) => format!("{}/{reference}", path.rsplit_once('/').map_or("", |(folder, _)| folder)),
+        })
     }
 }
 
@@ -68,6 +102,22 @@ mod tests {
         ] {
             let endpoint = Endpoint::parse(url).unwrap();
             assert_eq!((&*endpoint.host, endpoint.port, &*endpoint.target), (host, port, target), "{url}");
+        }
+        let base = Endpoint::parse("http://127.0.0.1:80/a/sse?x").unwrap();
+        for (reference, target) in [
+            ("/m?s=1", "/m?s=1"),
+            ("m?s=1", "/a/m?s=1"),
+            ("?s=1", "/a/sse?s=1"),
+            ("http://127.0.0.1/m?s=http://x/", "/m?s=http://x/"),
+            ("//127.0.0.1:80/m", "/m"),
+            ("/m?next=http://h/", "/m?next=http://h/"),
+        ] {
+            assert_eq!(base.resolve(reference).as_deref(), Ok(target), "{reference}");
+        }
+        for reference in
+            ["http://127.0.0.1:81/m", "http://evil.example/m", "//evil.example/m", "https://127.0.0.1/m"]
+        {
+            assert!(base.resolve(reference).unwrap_err().contains("expected a URI of"), "{reference}");
         }
         for url in ["", "ftp://h/", "https://h/", "http://", "http://h:x/", "http://u:p@h/"] {
             assert!(Endpoint::parse(url).unwrap_err().contains("expected"), "{url}");

@@ -29,6 +29,8 @@ pub(crate) enum Purpose {
     Step { id: Option<Value>, method: Option<String> },
     /// The end of a session.
     Farewell,
+    /// The stream of a session of 2024-11-05: where to post, and everything that the server says.
+    Downstream,
 }
 
 /// A request and its answer so far.
@@ -54,6 +56,10 @@ pub(crate) struct Stream {
     pub(crate) event_ids: Vec<String>,
     /// Whether an event without data came.
     pub(crate) primed: bool,
+    /// Whether what it brings about comes on the stream of the session.
+    pub(crate) posted: bool,
+    /// Where messages are to be posted to, as the stream of a session says.
+    pub(crate) post_to: Option<String>,
 }
 
 impl Stream {
@@ -72,6 +78,8 @@ impl Stream {
             hung_up: false,
             event_ids: Vec::new(),
             primed: false,
+            posted: false,
+            post_to: None,
         }
     }
 
@@ -131,7 +139,9 @@ impl Stream {
                 let json = self.media() == "application/json";
                 // An error status may come with a body that is JSON-RPC whatever its type says.
                 let likely = !self.is_good() && self.body.trim_ascii().starts_with(b"{\"jsonrpc\"");
-                let whole = self.decoder.is_none() && !self.body.trim_ascii().is_empty();
+                // A post that was taken is answered elsewhere; what else it says means nothing.
+                let taken = self.posted && self.is_good();
+                let whole = self.decoder.is_none() && !taken && !self.body.trim_ascii().is_empty();
                 if whole && (json || likely) { vec![self.body.clone()] } else { Vec::new() }
             }
         }
@@ -139,6 +149,7 @@ impl Stream {
 
     fn events(&mut self, mut bytes: &[u8]) -> Vec<Vec<u8>> {
         let keep = matches!(self.purpose, Purpose::Step { .. });
+        let downstream = self.purpose == Purpose::Downstream;
         let Some(decoder) = &mut self.decoder else { return Vec::new() };
         let mut messages = Vec::new();
         while let Some(frame) = decoder.next_frame(&mut bytes) {
@@ -148,6 +159,10 @@ impl Stream {
             };
             self.event_ids.extend(event.id.map(str::to_owned));
             self.primed |= event.data.is_empty();
+            if downstream && event.name == "endpoint" {
+                self.post_to = Some(String::from_utf8_lossy(event.data).into_owned());
+                continue;
+            }
             if keep {
                 let mut seen = json!({"event": event.name, "data": String::from_utf8_lossy(event.data)});
                 if let Some(id) = event.id {

@@ -33,6 +33,8 @@ pub(crate) struct Web {
     pub(crate) streams: BTreeMap<u64, Stream>,
     next: u64,
     returns: usize,
+    /// Where the messages of a session of 2024-11-05 are posted to, or why that is nowhere.
+    messages: Option<Result<String, String>>,
 }
 
 impl Web {
@@ -46,7 +48,33 @@ impl Web {
             streams: BTreeMap::new(),
             next: 1,
             returns: 0,
+            messages: None,
         }
+    }
+
+    /// Opens the stream of a session of 2024-11-05.
+    pub(crate) fn connect(&mut self) -> (u64, Order) {
+        let headers = self.for_reading(None);
+        self.request("GET", None, &headers, None, Purpose::Downstream)
+    }
+
+    /// Whether the transport is that of 2024-11-05.
+    pub(crate) const fn is_sse(&self) -> bool {
+        self.endpoint.is_sse
+    }
+
+    /// Where its messages are posted to, or why that is nowhere; `None` while it is not known.
+    pub(crate) fn messages(&self) -> Option<Result<&str, String>> {
+        if let Some(messages) = &self.messages {
+            return Some(messages.as_deref().map_err(Clone::clone));
+        }
+        let downstream = self.downstream()?;
+        let early = (downstream.count > 0).then(|| Err("another message first".to_owned()));
+        downstream.ended.then(|| Err(downstream.told())).or(early)
+    }
+
+    fn downstream(&self) -> Option<&Stream> {
+        self.streams.values().find(|stream| stream.purpose == Purpose::Downstream)
     }
 
     /// From now on arguments are mirrored by these definitions.
@@ -56,10 +84,11 @@ impl Web {
 
     /// The headers of a POST that carries the message.
     pub(crate) fn headers(&self, message: &Value) -> Headers {
-        let mut headers = vec![
-            ("Content-Type".to_owned(), "application/json".to_owned()),
-            ("Accept".to_owned(), "application/json, text/event-stream".to_owned()),
-        ];
+        let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
+        if self.is_sse() {
+            return headers;
+        }
+        headers.push(("Accept".to_owned(), "application/json, text/event-stream".to_owned()));
         let opens = message.get("method").is_some_and(|method| method == "initialize");
         let stamped = binding::is_stamped(message);
         if stamped || (self.revision.is_modern() && self.settled.is_none() && !opens) {
@@ -85,7 +114,11 @@ impl Web {
 
     /// Sends a message, or bytes that are none.
     pub(crate) fn post(&mut self, message: Option<&Value>, body: &[u8], headers: &Headers) -> (u64, Order) {
-        self.request("POST", None, headers, Some(body), purpose(message))
+        let target = self.messages().and_then(Result::ok).map(str::to_owned);
+        let (stream, order) = self.request("POST", target.as_deref(), headers, Some(body), purpose(message));
+        let posted = self.is_sse();
+        self.streams.entry(stream).and_modify(|sent| sent.posted = posted);
+        (stream, order)
     }
 
     /// Asks for the messages of the session that belong to no request.
@@ -209,6 +242,9 @@ impl Web {
         if is_head && opens && known.is_good() {
             self.session = known.header("mcp-session-id");
         }
+        if let (Some(reference), None) = (&known.post_to, &self.messages) {
+            self.messages = Some(self.endpoint.resolve(reference));
+        }
         texts
     }
 
@@ -217,6 +253,14 @@ impl Web {
         let Some(known) = self.streams.get_mut(&stream) else { return };
         known.count += 1;
         let response = message.get("method").is_none();
+        if known.purpose == Purpose::Downstream {
+            // The post that brought it about, if it did.
+            let carrier = message.get("id").filter(|_| response).and_then(|id| self.carrier(id));
+            if let Some(carrier) = carrier {
+                self.carried(carrier, message);
+            }
+            return;
+        }
         match &known.purpose {
             Purpose::Request { id, method } if response => {
                 known.answered |= message.get("id").is_none_or(|got| got == id || got.is_null());
@@ -236,6 +280,11 @@ impl Web {
     pub(crate) fn lost(&self, id: &Value) -> Option<String> {
         let number = self.carrier(id)?;
         let stream = self.streams.get(&number)?;
+        if stream.posted && stream.is_good() {
+            // What took the post answers on the stream of the session.
+            let downstream = self.downstream().filter(|downstream| !stream.answered && downstream.ended)?;
+            return Some(format!("no response: the stream of the session ended: {}", downstream.told()));
+        }
         let gone = stream.ended && !stream.answered && !self.resumes(number);
         gone.then(|| format!("no response: {}", stream.told()))
     }
@@ -244,7 +293,10 @@ impl Web {
     pub(crate) fn is_quiet(&self) -> bool {
         self.streams.values().all(|stream| {
             let stays = match &stream.purpose {
-                Purpose::Listening | Purpose::Step { .. } => true,
+                Purpose::Listening | Purpose::Step { .. } | Purpose::Downstream => true,
+                Purpose::Request { .. } if stream.posted && stream.is_good() && !stream.answered => {
+                    return false;
+                }
                 Purpose::Request { method, .. } => method == "subscriptions/listen",
                 _ => false,
             };

@@ -18,6 +18,13 @@ impl Ledger {
             self.http_breach(stream, level, rule, ids, expected, got)
         };
         match &stream.purpose {
+            Purpose::Downstream if !stream.is_good() || !stream.is_events() => {
+                let expected = "an event stream as the answer to GET";
+                let got = format!("status {status} with content type `{}`", stream.media());
+                breaches.push(of("endpoint", Level::Must, &["LS-SSE-01"], expected, got));
+            }
+            // Neither the status nor the body of a post is fixed there.
+            _ if stream.posted => {}
             Purpose::Notice if stream.is_good() && status != 202 => {
                 let ids = ["S-HTTP-06", "LS-HTTP-02"];
                 let expected = "status 202 for a notification or response that is accepted";
@@ -137,7 +144,11 @@ impl Ledger {
     /// Holds the end of an answer against the rules.
     pub(crate) fn closed(&self, stream: &Stream) -> Vec<Breach> {
         let body = stream.body.trim_ascii();
-        if stream.purpose == Purpose::Notice && stream.status == Some(202) && !body.is_empty() {
+        if stream.purpose == Purpose::Notice
+            && !stream.posted
+            && stream.status == Some(202)
+            && !body.is_empty()
+        {
             let got = crate::text::shorten(&crate::text::printable(body), 300);
             let expected = "no body with status 202";
             let ids = ["S-HTTP-06", "LS-HTTP-02"];

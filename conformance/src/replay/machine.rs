@@ -112,6 +112,8 @@ pub struct Replay<'e> {
 
 #[derive(Debug, Clone, Copy)]
 enum Operation<'e> {
+    /// The stream of a session of 2024-11-05 over HTTP.
+    Connect,
     /// The legacy handshake.
     Open,
     Step(&'e Step),
@@ -242,6 +244,9 @@ impl<'e> Replay<'e> {
         let (endpoint, revision) = (endpoint.clone(), self.revision);
         let web = self.web.get_or_insert_with(|| Web::new(endpoint, revision, Mirrors::default()));
         web.mirror(mirrors);
+        if web.is_sse() && web.messages().is_none() {
+            self.operations.push_front(Operation::Connect);
+        }
         self.bind_addresses();
     }
 
@@ -384,6 +389,7 @@ impl<'e> Replay<'e> {
 
     fn advance(&mut self, operation: Operation<'e>, begun: Duration, now: Duration) -> Progress {
         match operation {
+            Operation::Connect => self.connect(begun, now),
             Operation::Open => self.open(begun, now),
             Operation::Begin(step, send) => {
                 if let Some(id) = self.send(step, send, now) {
@@ -661,7 +667,7 @@ impl<'e> Replay<'e> {
         self.failed(Some(step), Failure::Broken, "a step that can be done".to_owned(), problem)
     }
 
-    fn found(&mut self, finding: Finding) {
+    pub(super) fn found(&mut self, finding: Finding) {
         if finding.level == Level::Must {
             self.finished = true;
         }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::findings::Failure;
+use super::findings::{Failure, Finding};
 use super::machine::{Next, Progress, Replay};
 use super::transcript::Direction;
 use crate::bind::implied;
 use crate::exchange::{Expect, HttpExpect, HttpStep, Step, Watch, Watched};
 use crate::http::{Answer, Headers, Order, Purpose, Stream};
 use crate::pattern::{Mismatch, Pattern, Scope, template};
+use crate::requirement::Level;
 use crate::text::{printable, shorten};
 
 /// How long a client waits before it takes up a stream again, if the server says nothing else.
@@ -56,9 +57,42 @@ impl<'e> Replay<'e> {
         bind("authority", json!(endpoint.authority));
         bind("port", json!(endpoint.port.to_string()));
         bind("target", json!(endpoint.target));
+        if let Some(Ok(messages)) = web.messages() {
+            bind("messages", json!(messages));
+        }
         if let Some(session) = &web.session {
             bind("session", json!(session));
         }
+    }
+
+    /// Opens the stream of a session of 2024-11-05, which says where to post.
+    pub(super) fn connect(&mut self, begun: Duration, now: Duration) -> Progress {
+        let deadline = self.until(begun + self.patience);
+        let Some(web) = &mut self.web else { return Progress::Done };
+        if self.waiting.stream.is_none() {
+            let (stream, order) = web.connect();
+            self.waiting.stream = Some(stream);
+            self.order(order, now);
+            return Progress::Until(deadline);
+        }
+        let got = match web.messages() {
+            Some(Ok(_)) => {
+                self.bind_addresses();
+                return Progress::Done;
+            }
+            Some(Err(problem)) => problem,
+            None if now < deadline => return Progress::Until(deadline),
+            None => "nothing in time".to_owned(),
+        };
+        self.found(Finding {
+            level: Level::Must,
+            requires: ["LS-SSE-01", "LS-SSE-02"].map(str::to_owned).to_vec(),
+            line: None,
+            rule: Some("endpoint"),
+            expected: "the stream of a session: an `endpoint` event with the URI to post to".to_owned(),
+            got,
+        });
+        Progress::Done
     }
 
     /// Until when to wait before the next step may run; `None` if nothing holds it up.
@@ -110,7 +144,8 @@ impl<'e> Replay<'e> {
         let mut lines = web.headers(message);
         overlay(&mut lines, headers, &self.scope)?;
         let (stream, order) = web.post(Some(message), message.to_string().as_bytes(), &lines);
-        let opens = method == "notifications/initialized" && web.has_session() && !web.listens();
+        let streams = !web.is_sse() && web.has_session() && !web.listens();
+        let opens = method == "notifications/initialized" && streams;
         self.online.then_listen |= opens;
         self.sent(stream, order, now);
         Ok(())
@@ -416,7 +451,8 @@ impl<'e> Replay<'e> {
         let path = match &http.path {
             None => None,
             Some(path) => {
-                template::fill(path, &self.scope)?.as_ref().and_then(Value::as_str).map(str::to_owned)
+                let path = template::fill(path, &self.scope)?;
+                path.as_ref().and_then(Value::as_str).map(|path| web.endpoint.resolve(path)).transpose()?
             }
         };
         let method = http.method.as_deref().unwrap_or_else(|| if body.is_some() { "POST" } else { "GET" });

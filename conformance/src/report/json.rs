@@ -10,13 +10,16 @@ pub(super) fn report(plan: &Plan<'_>, outcome: &Outcome) -> String {
     let subjects = plan.subjects();
     let (command, _, identity) = subjects.first().cloned().unwrap_or_default();
     let runtimes: Vec<_> = subjects.iter().map(|(_, runtime, _)| runtime.as_str()).collect();
+    let mut transports: Vec<_> = outcome.results.iter().map(|result| result.transport.as_str()).collect();
+    transports.sort_unstable();
+    transports.dedup();
     let report = json!({
         "format": 1,
         "subject": {
             "name": identity.unwrap_or_else(|| command.clone()),
             "command": command,
             "runtimes": runtimes,
-            "transports": ["stdio"],
+            "transports": transports,
             "revisions": plan.revisions().iter().map(|revision| revision.as_str()).collect::<Vec<_>>(),
         },
         "totals": {

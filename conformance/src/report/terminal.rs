@@ -9,6 +9,10 @@ use super::{breaks, in_row, rows};
 use crate::replay::{Finding, Verdict};
 use crate::requirement::Level;
 use crate::run::{CellResult, Outcome, Plan, Totals};
+use crate::text::shorten;
+
+/// More reasons why cells are skipped are counted as one.
+const REASONS: usize = 30;
 
 /// Tells results as they come: with a bar where a person looks, as plain lines elsewhere.
 #[derive(Debug)]
@@ -73,6 +77,9 @@ impl Terminal {
             self.print(&line);
         }
         self.print("");
+        for line in skipped(outcome) {
+            self.print(&line);
+        }
         let totals = outcome.totals();
         if totals.warnings > 0 {
             self.print(&format!("{} with warnings only", totals.warnings));
@@ -138,6 +145,32 @@ fn table(plan: &Plan<'_>, outcome: &Outcome) -> Vec<String> {
         .collect();
     text.push("(passed/failed/skipped; +w: with warnings only)".to_owned());
     text
+}
+
+/// Why cells are skipped: each reason with how many there are, the most frequent first.
+fn skipped(outcome: &Outcome) -> Vec<String> {
+    let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for result in outcome.results.iter().filter(|result| result.verdict == Verdict::Skipped) {
+        let lacks = result.reason.as_deref().unwrap_or("no reason");
+        *reasons.entry((result.transport.as_str(), lacks)).or_default() += 1;
+    }
+    if reasons.is_empty() {
+        return Vec::new();
+    }
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|((transport, reason), count)| (std::cmp::Reverse(*count), *transport, *reason));
+    let mut lines = vec!["skipped, as the subject lacks:".to_owned()];
+    let (shown, rest) = reasons.split_at(reasons.len().min(REASONS));
+    lines.extend(shown.iter().map(|((transport, reason), count)| {
+        let reason = shorten(&reason.replace('\n', " | "), 300);
+        format!("{count:>6}  {transport:<5}  {reason}")
+    }));
+    if !rest.is_empty() {
+        let cells: usize = rest.iter().map(|(_, count)| count).sum();
+        lines.push(format!("{cells:>6}  for {} further reasons (see report.json of `--report`)", rest.len()));
+    }
+    lines.push(String::new());
+    lines
 }
 
 fn cell(totals: Totals) -> String {

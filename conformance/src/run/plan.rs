@@ -113,7 +113,7 @@ impl<'s> Plan<'s> {
     pub(super) fn skip(&self, cell: Cell) -> Option<String> {
         let (revision, declared) = &self.declared[cell.subject][cell.declared];
         if let Some(refusal) = &declared.refusal {
-            let named = self.selection.revisions.contains(revision);
+            let named = self.selection.revisions.contains(revision) && !declared.unreachable;
             return (!named).then(|| format!("revision {revision} ({refusal})"));
         }
         let needs = &self.exchanges[cell.exchange].1.head.needs;

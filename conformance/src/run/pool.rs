@@ -40,7 +40,7 @@ impl Pool {
                 (connection, Replay::resume(exchange, revision, transport, schemas, session))
             }
             None => {
-                let Ok(link) = subject.start() else { return false };
+                let Ok(link) = subject.start(revision) else { return false };
                 (Connection::open(link), Replay::new(exchange, revision, transport, schemas))
             }
         };

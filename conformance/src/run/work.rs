@@ -194,8 +194,9 @@ fn play<'s>(plan: &'s Plan<'_>, cell: Cell, manner: &Manner<'s>, pool: &mut Pool
         result.elapsed = started.elapsed();
         return result;
     }
-    let played = Replay::new(exchange, revision, subject.transport(), manner.schemas)
-        .and_then(|replay| Ok(drive(prepare(replay), subject.start().map_err(|error| error.to_string())?)));
+    let played = Replay::new(exchange, revision, subject.transport(), manner.schemas).and_then(|replay| {
+        Ok(drive(prepare(replay), subject.start(revision).map_err(|error| error.to_string())?))
+    });
     match played {
         Ok((findings, transcript)) => {
             result.findings = findings;

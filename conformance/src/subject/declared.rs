@@ -8,13 +8,16 @@ use serde_json::{Value, json};
 
 use super::{Connection, Event, Subject};
 use crate::bind::Binder;
-use crate::exchange::{Needs, Offer, Signature, Transport};
+use crate::exchange::{Needs, Offer, Signature};
 use crate::http::{Answer, Mirrors, Purpose, Web};
 use crate::revision::Revision;
 use crate::text::{printable, shorten};
 
 /// A subject that takes longer to its first answer than this is not there.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A stream that does not say within this time where to post never does.
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long the answer to the end of a session is waited for.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -28,6 +31,8 @@ const PAGES: usize = 100;
 pub struct Declared {
     /// Why the subject does not serve the revision; `None` if it does.
     pub refusal: Option<String>,
+    /// Whether it was not asked, as the suite cannot reach it in that revision.
+    pub unreachable: bool,
     /// Whether the subject gave any answer at all.
     pub answered: bool,
     /// How long the first answer took.
@@ -61,11 +66,11 @@ impl Declared {
         };
         let binder = Binder::new(revision, &capabilities).map_err(io::Error::other)?;
         let mut declared = Self::default();
-        if subject.transport() == Transport::Http && revision == Revision::V2024_11_05 {
-            declared.refusal = Some("the HTTP+SSE transport of that revision is not played yet".to_owned());
+        if let Some(reason) = subject.unreachable(revision) {
+            (declared.refusal, declared.unreachable) = (Some(reason), true);
             return Ok(declared);
         }
-        let connection = Connection::open(subject.start()?);
+        let connection = Connection::open(subject.start(revision)?);
         let web =
             connection.endpoint().map(|endpoint| Web::new(endpoint.clone(), revision, Mirrors::default()));
         let mut asker = Asker { connection, web, binder, revision, said: String::new() };
@@ -194,6 +199,7 @@ impl Asker {
             let got = || shorten(&result.get("supportedVersions").unwrap_or(&Value::Null).to_string(), 100);
             return if serves { Ok(result) } else { Err(refuse(format!("it serves {}", got()))) };
         }
+        self.connect()?;
         let [initialize, initialized] = self.binder.handshake();
         let result = self.request(&initialize)?;
         let version = result.get("protocolVersion").and_then(Value::as_str).unwrap_or("no version");
@@ -204,6 +210,29 @@ impl Asker {
         Ok(result)
     }
 
+    /// Opens the stream of a session, if the transport is that of 2024-11-05.
+    fn connect(&mut self) -> Result<(), Refusal> {
+        let Some(web) = self.web.as_mut().filter(|web| web.is_sse()) else { return Ok(()) };
+        let (stream, order) = web.connect();
+        self.connection.carry_out(order);
+        let until = self.connection.now() + CONNECT_PATIENCE;
+        let status = |asker: &Self| asker.web.as_ref().and_then(|web| web.streams.get(&stream)?.status);
+        while self.connection.now() < until {
+            if let Some(messages) = self.web.as_ref().and_then(Web::messages) {
+                let refused = |problem| Refusal {
+                    answered: status(self).is_some(),
+                    reason: format!("no `endpoint` event on its stream: {problem}"),
+                };
+                return messages.map(|_| ()).map_err(refused);
+            }
+            if let Some(Event::Answer(stream, answer)) = self.connection.wait(until, false) {
+                self.answer(stream, answer);
+            }
+        }
+        let reason = format!("no `endpoint` event on its stream within {} s", CONNECT_PATIENCE.as_secs());
+        Err(Refusal { answered: status(self).is_some(), reason })
+    }
+
     /// What the server offers over HTTP, where that is free.
     fn offers(&mut self, makes_progress: bool) -> BTreeSet<Offer> {
         let mut offers = BTreeSet::new();
@@ -212,7 +241,7 @@ impl Asker {
         if host == "localhost" || host == "::1" || host.starts_with("127.") {
             offers.insert(Offer::Loopback);
         }
-        if self.revision.is_modern() {
+        if self.revision.is_modern() || web.is_sse() {
             return offers;
         }
         if web.session.is_some() {

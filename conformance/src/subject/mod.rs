@@ -18,6 +18,7 @@ use std::io::{self, Read, Write};
 
 use crate::exchange::Transport;
 use crate::http::Endpoint;
+use crate::revision::Revision;
 
 /// Something under test. Each start gives a fresh instance that shares nothing with the others.
 pub trait Subject: fmt::Debug + Sync {
@@ -39,12 +40,19 @@ pub trait Subject: fmt::Debug + Sync {
         false
     }
 
-    /// Starts an instance.
+    /// Why it cannot be spoken to in the revision, whatever it serves.
+    fn unreachable(&self, revision: Revision) -> Option<String> {
+        let unknown = self.transport() == Transport::Http && revision == Revision::V2024_11_05;
+        unknown
+            .then(|| "2024-11-05 has a transport of its own over HTTP, and no URL of it (`--sse`)".to_owned())
+    }
+
+    /// Starts an instance that is to be spoken to in the revision.
     ///
     /// # Errors
     ///
-    /// It cannot be started.
-    fn start(&self) -> io::Result<Link>;
+    /// It cannot be started, or not be reached in the revision.
+    fn start(&self, revision: Revision) -> io::Result<Link>;
 }
 
 /// The way to one instance.

@@ -4,6 +4,7 @@ use std::io;
 use std::process::{Child, ExitStatus, Stdio};
 
 use super::{Exit, Life, Link, Subject};
+use crate::revision::Revision;
 
 /// A program with its arguments.
 #[derive(Debug, Clone)]
@@ -42,7 +43,7 @@ impl Subject for Command {
         &self.runtime
     }
 
-    fn start(&self) -> io::Result<Link> {
+    fn start(&self, _: Revision) -> io::Result<Link> {
         let mut command = command(&self.words)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -131,6 +132,6 @@ mod tests {
 
     #[test]
     fn a_program_that_does_not_exist_is_an_error() {
-        assert!(Command::parse("/no/such/program").unwrap().start().is_err());
+        assert!(Command::parse("/no/such/program").unwrap().start(Revision::V2025_11_25).is_err());
     }
 }

@@ -10,6 +10,7 @@ use super::process::{self, Process};
 use super::{Exit, Life, Link, Subject};
 use crate::exchange::Transport;
 use crate::http::Endpoint;
+use crate::revision::Revision;
 
 /// A program that does not say where it listens within this time does not listen.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -17,23 +18,49 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// A server that runs already. All exchanges meet the same instance.
 #[derive(Debug, Clone)]
 pub struct Running {
-    endpoint: Endpoint,
+    /// Of Streamable HTTP.
+    endpoint: Option<Endpoint>,
+    /// Of the transport of 2024-11-05.
+    sse: Option<Endpoint>,
 }
 
 impl Running {
-    /// The server at this URL.
+    /// The server at this URL of Streamable HTTP.
     ///
     /// # Errors
     ///
     /// The URL is none of an MCP endpoint over HTTP.
     pub fn at(url: &str) -> Result<Self, String> {
-        Endpoint::parse(url).map(|endpoint| Self { endpoint })
+        Ok(Self { endpoint: Some(Endpoint::parse(url)?), sse: None })
+    }
+
+    /// The server whose stream of the transport of 2024-11-05 is at this URL.
+    ///
+    /// # Errors
+    ///
+    /// The URL is none of an MCP endpoint over HTTP.
+    pub fn at_sse(url: &str) -> Result<Self, String> {
+        Ok(Self { endpoint: None, sse: Some(Endpoint::parse(url)?.sse()) })
+    }
+
+    /// The same server, which is at the URLs of both.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self { endpoint: self.endpoint.or(other.endpoint), sse: self.sse.or(other.sse) }
+    }
+
+    const fn endpoint(&self, revision: Revision) -> Option<&Endpoint> {
+        match revision {
+            Revision::V2024_11_05 => self.sse.as_ref(),
+            _ => self.endpoint.as_ref(),
+        }
     }
 }
 
 impl Subject for Running {
     fn name(&self) -> String {
-        self.endpoint.to_string()
+        let both = [&self.endpoint, &self.sse].into_iter().flatten().map(Endpoint::to_string);
+        both.collect::<Vec<_>>().join(" and ")
     }
 
     fn transport(&self) -> Transport {
@@ -44,8 +71,14 @@ impl Subject for Running {
         true
     }
 
-    fn start(&self) -> io::Result<Link> {
-        Ok(Link::http(self.endpoint.clone(), None, Box::new(Elsewhere)))
+    fn unreachable(&self, revision: Revision) -> Option<String> {
+        let option = if revision == Revision::V2024_11_05 { "`--sse`" } else { "`--http`" };
+        self.endpoint(revision).is_none().then(|| format!("no URL of its transport was given ({option})"))
+    }
+
+    fn start(&self, revision: Revision) -> io::Result<Link> {
+        let endpoint = self.endpoint(revision).ok_or(io::ErrorKind::AddrNotAvailable)?;
+        Ok(Link::http(endpoint.clone(), None, Box::new(Elsewhere)))
     }
 }
 
@@ -66,13 +99,22 @@ impl Life for Elsewhere {
 pub struct Served {
     words: Vec<String>,
     runtime: String,
+    /// Where the stream of the transport of 2024-11-05 is.
+    sse: Option<String>,
 }
 
 impl Served {
     /// A program of the suite's own, on a runtime that reports name.
     #[must_use]
     pub fn own(words: Vec<String>, runtime: &str) -> Self {
-        Self { words, runtime: runtime.to_owned() }
+        Self { words, runtime: runtime.to_owned(), sse: None }
+    }
+
+    /// It has the transport of 2024-11-05 beside, with the stream at this path.
+    #[must_use]
+    pub fn with_sse(mut self, path: &str) -> Self {
+        self.sse = Some(path.to_owned());
+        self
     }
 }
 
@@ -89,7 +131,12 @@ impl Subject for Served {
         Transport::Http
     }
 
-    fn start(&self) -> io::Result<Link> {
+    fn unreachable(&self, revision: Revision) -> Option<String> {
+        let lacks = revision == Revision::V2024_11_05 && self.sse.is_none();
+        lacks.then(|| "it does not have the transport of 2024-11-05".to_owned())
+    }
+
+    fn start(&self, revision: Revision) -> io::Result<Link> {
         let mut command = process::command(&self.words)?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn()?;
@@ -101,7 +148,11 @@ impl Subject for Served {
             let _ = tell.send(address(&mut diagnostics).map(|endpoint| (endpoint, diagnostics)));
         });
         match told.recv_timeout(START_LIMIT) {
-            Ok(Ok((endpoint, diagnostics))) => {
+            Ok(Ok((mut endpoint, diagnostics))) => {
+                if let (Revision::V2024_11_05, Some(path)) = (revision, &self.sse) {
+                    endpoint.target.clone_from(path);
+                    endpoint = endpoint.sse();
+                }
                 Ok(Link::http(endpoint, Some(Box::new(diagnostics)), Box::new(life)))
             }
             Ok(Err(said)) => Err(io::Error::other(said)),

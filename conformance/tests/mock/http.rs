@@ -9,6 +9,7 @@ use std::thread;
 use base64::Engine as _;
 use mcp_conformance::exchange::Transport;
 use mcp_conformance::http::Endpoint;
+use mcp_conformance::revision::Revision;
 use mcp_conformance::subject::{Exit, Life, Link, Subject};
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ impl Subject for HttpMock {
         Transport::Http
     }
 
-    fn start(&self) -> io::Result<Link> {
+    fn start(&self, _: Revision) -> io::Result<Link> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let endpoint = Endpoint::parse(&format!("http://{}/mcp", listener.local_addr()?)).unwrap();
         let server = Arc::new(Server { fault: self.fault, state: Mutex::default() });

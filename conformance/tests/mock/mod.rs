@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
 use std::thread::{self, JoinHandle};
 
+use mcp_conformance::revision::Revision;
 use mcp_conformance::subject::{Exit, Life, Link, Subject};
 use serde_json::{Value, json};
 
@@ -24,13 +25,18 @@ impl Subject for Mock {
         "mock"
     }
 
-    fn start(&self) -> io::Result<Link> {
+    fn start(&self, _: Revision) -> io::Result<Link> {
         let (input, write) = io::pipe()?;
         let (read, output) = io::pipe()?;
         let fault = self.fault;
-        let thread = thread::spawn(move || Server::new(fault, output).serve(input));
+        let thread = thread::spawn(move || serve(fault, input, output));
         Ok(Link::new(Box::new(write), Box::new(read), None, Box::new(Run { thread })))
     }
+}
+
+/// Serves lines with one fault, or none.
+pub(crate) fn serve(fault: &'static str, input: PipeReader, output: PipeWriter) {
+    Server::new(fault, output).serve(input);
 }
 
 struct Run {

@@ -5,6 +5,7 @@
 
 extern crate alloc;
 
+pub mod client;
 pub mod codec;
 pub mod http;
 pub mod limits;

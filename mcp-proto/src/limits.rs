@@ -26,6 +26,20 @@ pub struct Limits {
     pub max_uri: usize,
     /// Most requests this side may have open towards a legacy client. 64.
     pub max_client_requests: usize,
+    /// Client: most calls that may be open at once, waiting ones included; one more is refused. 131,072.
+    pub max_calls: usize,
+    /// Client: most requests of a legacy server that may be open at once; one more is refused. 64.
+    pub max_asks: usize,
+    /// Client: most pages of one list. 1,000.
+    pub max_pages: usize,
+    /// Client: most tools of which definitions are kept. 4,096.
+    pub max_tools: usize,
+    /// Client: most bytes of tool definitions that are kept. 8 MiB.
+    pub max_tool_bytes: usize,
+    /// Client: most results that are kept for as long as their server says they are fresh. 256.
+    pub max_cached: usize,
+    /// Client: most bytes of such results and of what they are found by. 4 MiB.
+    pub max_cached_bytes: usize,
     /// Rounds of questions within one call before it fails. 16.
     pub max_rounds: u32,
     /// How long a request may stay open before it is answered with an error; `None` = no bound.
@@ -71,6 +85,13 @@ impl Default for Limits {
             max_subscribed_uris: 1024,
             max_uri: 8 << 10,
             max_client_requests: 64,
+            max_calls: 1 << 17,
+            max_asks: 64,
+            max_pages: 1000,
+            max_tools: 4096,
+            max_tool_bytes: 8 << 20,
+            max_cached: 256,
+            max_cached_bytes: 4 << 20,
             max_rounds: 16,
             request_timeout: None,
             client_request_timeout: Some(Duration::from_secs(600)),

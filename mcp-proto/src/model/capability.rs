@@ -137,6 +137,19 @@ impl ClientCapabilities {
         self.has(&["tasks"])
     }
 
+    /// As 2026-07-28 has them: without notice of changed roots, for there is no such notification.
+    pub(crate) fn stateless(&self) -> Self {
+        let mut all = self.clone();
+        if self.supports_roots_list_changed() {
+            let mut roots = self.list("roots");
+            roots.remove("listChanged");
+            if let Ok(json) = Json::from_serialize(&roots) {
+                all.0.insert("roots", json);
+            }
+        }
+        all
+    }
+
     /// Everything of `needed` that is not here, as the data of an error names it; `None` if all is.
     #[must_use]
     pub fn missing(&self, needed: &Self) -> Option<Self> {

@@ -256,6 +256,20 @@ impl InputResponses {
         self.0.get(key).map(|json| InputResponse::decode_as(kind, json.get()))
     }
 
+    /// Adds the answer to the question of this key, or replaces it.
+    ///
+    /// # Errors
+    ///
+    /// The answer has no JSON form.
+    pub fn answer(
+        mut self,
+        key: impl Into<Str>,
+        answer: impl Into<InputResponse>,
+    ) -> Result<Self, super::InvalidJson> {
+        self.0.insert(key, Json::from_serialize(&answer.into())?);
+        Ok(self)
+    }
+
     /// All answers as received.
     #[must_use]
     pub const fn members(&self) -> &Members<Json> {

@@ -12,6 +12,8 @@ macro_rules! setters {
     )+};
 }
 
+pub(crate) use setters;
+
 /// The same for numbers and flags, which are taken as they are, so that literals need no type.
 macro_rules! plain_setters {
     ($($field:ident: $ty:ty),+ $(,)?) => {$(

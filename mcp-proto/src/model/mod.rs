@@ -43,6 +43,8 @@ pub mod view;
 /// A text of the model: borrowed if it is a constant of the program, else owned.
 pub type Str = alloc::borrow::Cow<'static, str>;
 
+pub(crate) use macros::setters;
+
 pub use annotations::{Annotations, Role};
 pub use capability::{ClientCapabilities, ServerCapabilities, TASKS_EXTENSION};
 pub use completion::{

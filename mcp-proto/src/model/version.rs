@@ -325,6 +325,7 @@ pub(crate) fn rows(object: &str) -> &'static [Row] {
         | "ListResourceTemplatesResult"
         | "ListPromptsResult"
         | "ReadResourceResult" => CACHE,
+        "CompleteRequestParams" => const { &[since_2025_06("context")] },
         "SamplingMessage" => const { &[since_2025_11("_meta")] },
         "CreateMessageRequestParams" => const { &[since_2025_11("tools"), since_2025_11("toolChoice")] },
         "ElicitRequestFormParams" => const { &[since_2025_11("mode")] },

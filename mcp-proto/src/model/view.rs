@@ -36,6 +36,13 @@ pub fn write<T: Serialize + ?Sized>(
     })
 }
 
+/// Types of the model always serialise; should one ever not, `{}` keeps the message well-formed.
+pub(crate) fn write_or_empty<T: Serialize + ?Sized>(out: &mut Vec<u8>, version: ProtocolVersion, value: &T) {
+    if write(out, version, value).is_err() {
+        out.extend_from_slice(b"{}");
+    }
+}
+
 #[cfg(feature = "std")]
 fn append<T: Serialize>(out: &mut Vec<u8>, value: &T) -> serde_json::Result<()> {
     serde_json::to_writer(out, value)

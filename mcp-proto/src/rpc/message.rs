@@ -69,6 +69,8 @@ pub struct Malformed {
     /// Whether the frame looks like a response (it has a `result` or `error` and no `method`): a response
     /// is never answered.
     pub is_response: bool,
+    /// Whether the frame has a `method`: whatever is wrong with it, it answers nothing.
+    pub has_method: bool,
 }
 
 /// The `params` of a request or notification.
@@ -213,7 +215,7 @@ fn syntax(text: &str, fault: Fault) -> Malformed {
 
 impl Malformed {
     fn anonymous(error: Error) -> Self {
-        Self { id: None, error, is_response: false }
+        Self { id: None, error, is_response: false, has_method: false }
     }
 }
 
@@ -265,8 +267,9 @@ impl<'b> Envelope<'b> {
     fn classify(self, scanner: &Scanner<'b>, limits: &Limits) -> Result<Message<'b>, Malformed> {
         let id = self.id.and_then(|raw| RequestId::parse(raw.get(), limits.max_id));
         let is_response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
+        let has_method = self.method.is_some();
         let bad = |id: Option<RequestId>, message: &'static str| {
-            Err(Malformed { id, error: Error::invalid_request(message), is_response })
+            Err(Malformed { id, error: Error::invalid_request(message), is_response, has_method })
         };
         if !self.object {
             return bad(None, "Invalid request: expected an object");

@@ -7,7 +7,8 @@ use crate::limits::Limits;
 use crate::model::LoggingLevel;
 use crate::model::TASKS_EXTENSION;
 use crate::model::method::ServerMethod;
-use crate::model::{CacheScope, Implementation, ProtocolVersion, ServerCapabilities, Str, view};
+pub(crate) use crate::model::view::write_or_empty;
+use crate::model::{CacheScope, Implementation, ProtocolVersion, ServerCapabilities, Str};
 use crate::rpc::write_str;
 
 /// The policy and identity of a server. Make one with [`Config::builder`] and share it.
@@ -234,16 +235,5 @@ impl ConfigBuilder {
         write_str(&mut out, discover_scope.as_str());
         config.discover = out;
         Arc::new(config)
-    }
-}
-
-/// Types of the model always serialise; should one ever not, `{}` keeps the message well-formed.
-pub(crate) fn write_or_empty<T: serde::Serialize + ?Sized>(
-    out: &mut Vec<u8>,
-    version: ProtocolVersion,
-    value: &T,
-) {
-    if view::write(out, version, value).is_err() {
-        out.extend_from_slice(b"{}");
     }
 }

@@ -37,6 +37,11 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
+    /// A fault of the whole value, in words.
+    pub(crate) const fn new(message: String) -> Self {
+        Self { pointer: String::new(), expected: None, found: None, message }
+    }
+
     /// The same fault in a value that is itself at `pointer` in a larger one.
     #[must_use]
     pub fn within(mut self, pointer: &str) -> Self {

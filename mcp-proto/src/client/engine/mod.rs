@@ -1,0 +1,152 @@
+//! What is the same on every transport: eras, calls, rounds, tasks, subscriptions, requests of the server.
+
+mod ask;
+mod call;
+mod kept;
+mod listen;
+mod notice;
+mod open;
+mod response;
+mod round;
+mod table;
+mod task;
+mod time;
+mod write;
+
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+
+use self::ask::Asks;
+use self::open::Phase;
+use self::table::Table;
+use super::cache::Cache;
+use super::config::{Config, Verdict};
+use super::error::CallError;
+use super::event::{CallId, Event, ServerFacts, Violation, ViolationKind};
+use super::outbox::{Origin, Outbox};
+use super::tools::Tools;
+use crate::model::ProtocolVersion;
+use crate::rpc::{Malformed, Message};
+use crate::time::Instant;
+
+/// The machine behind a [`Connection`](super::Connection) and an HTTP client.
+///
+/// One call takes one message and returns at most one event. What is due besides waits in a backlog, and
+/// [`next_deadline`](Self::next_deadline) then says "now".
+#[derive(Debug)]
+pub(crate) struct Engine {
+    config: Arc<Config>,
+    phase: Phase,
+    facts: Option<ServerFacts>,
+    /// What was found out, kept over a restart of the stream.
+    verdict: Option<Verdict>,
+    table: Table,
+    /// Calls that wait until it is known what the server speaks, in order.
+    queue: VecDeque<CallId>,
+    backlog: VecDeque<Event<'static>>,
+    asks: Asks,
+    tools: Tools,
+    cache: Cache,
+    /// Whether arguments of calls are repeated in headers.
+    mirrors: bool,
+}
+
+impl Engine {
+    pub(crate) fn new(config: Arc<Config>, mirrors: bool) -> Self {
+        let limits = &config.limits;
+        let (tools, cache) = (Tools::new(limits), Cache::new(limits));
+        let verdict = config.assumed;
+        Self {
+            config,
+            phase: Phase::Idle,
+            facts: None,
+            verdict,
+            table: Table::default(),
+            queue: VecDeque::new(),
+            backlog: VecDeque::new(),
+            asks: Asks::default(),
+            tools,
+            cache,
+            mirrors,
+        }
+    }
+
+    pub(crate) const fn config(&self) -> &Arc<Config> {
+        &self.config
+    }
+
+    /// What is known of the server; `None` before it is ready.
+    pub(crate) fn server(&self) -> Option<&ServerFacts> {
+        self.facts.as_ref().filter(|_| matches!(self.phase, Phase::Ready))
+    }
+
+    /// What is to be remembered of the server.
+    pub(crate) const fn verdict(&self) -> Option<Verdict> {
+        self.verdict
+    }
+
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready)
+    }
+
+    /// The revision that both speak, once it is settled.
+    pub(crate) fn version(&self) -> Option<ProtocolVersion> {
+        self.server().map(|facts| facts.version)
+    }
+
+    /// How many calls are open, subscriptions included.
+    pub(crate) fn open_calls(&self) -> usize {
+        self.table.len()
+    }
+
+    pub(crate) fn is_open(&self, call: CallId) -> bool {
+        self.table.get(call).is_some()
+    }
+
+    /// Takes one message.
+    pub(crate) fn handle<'b, O: Outbox>(
+        &mut self,
+        message: Message<'b>,
+        origin: Origin,
+        now: Instant,
+        out: &mut O,
+    ) -> Option<Event<'b>> {
+        match message {
+            Message::Request { id, method, params } => self.request(id, method, params, origin, out),
+            Message::Notification { method, params } => self.notification(method, params, origin, now, out),
+            Message::Result { id, result } => self.response(id, Ok(result), origin, now, out),
+            Message::Error { id: Some(id), error } => self.response(id, Err(error), origin, now, out),
+            Message::Error { id: None, error } => self.anonymous_error(&error, origin, now, out),
+        }
+    }
+
+    /// Takes what is no message. A response that cannot be read still ends its call.
+    pub(crate) fn malformed<O: Outbox>(
+        &mut self,
+        malformed: Malformed,
+        origin: Origin,
+        now: Instant,
+        out: &mut O,
+    ) -> Event<'static> {
+        let Malformed { id, error, has_method, .. } = malformed;
+        if !has_method
+            && let Some(wire) = id.as_ref().and_then(response::wire_of)
+            && self.accepts(wire, origin)
+        {
+            let error = CallError::malformed(&error.message);
+            if let Some(event) = self.fail_wire(wire, error, now, out) {
+                return event;
+            }
+        }
+        Event::Violation(Violation::new(ViolationKind::Malformed, error.message, id))
+    }
+
+    /// The stream ended. Whatever is open fails, one event after the other; subscriptions are kept.
+    pub(crate) fn eof(&mut self) -> Option<Event<'static>> {
+        self.stream_ended()
+    }
+
+    fn fail_later(&mut self, call: CallId, error: CallError) {
+        self.backlog.push_back(Event::Failed { call, error });
+    }
+}

@@ -1,0 +1,64 @@
+//! Definitions of tools, as they were listed.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::limits::Limits;
+use crate::model::{HeaderArgument, ListToolsResult, Tool};
+
+/// The tools that were seen in lists, schemas verbatim. Bounded; a tool that does not fit is not known.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    known: BTreeMap<String, Entry>,
+    bytes: usize,
+    max: usize,
+    max_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Entry {
+    tool: Arc<Tool>,
+    headers: Vec<HeaderArgument>,
+    bytes: usize,
+}
+
+impl Tools {
+    pub(crate) const fn new(limits: &Limits) -> Self {
+        Self { known: BTreeMap::new(), bytes: 0, max: limits.max_tools, max_bytes: limits.max_tool_bytes }
+    }
+
+    /// Takes over what a page says.
+    pub(crate) fn learn(&mut self, page: &str) {
+        let Ok((page, _)) = ListToolsResult::decode_each(page) else { return };
+        for tool in page.tools {
+            let output = tool.output_schema.as_ref().map_or(0, |schema| schema.get().len());
+            let described = tool.description.as_ref().map_or(0, |text| text.len());
+            let bytes = 256 + tool.name.len() + tool.input_schema.get().len() + output + described;
+            self.forget(&tool.name);
+            // One whose annotations are wrong is not called over HTTP.
+            let Ok(headers) = tool.input_schema.header_arguments() else { continue };
+            if self.known.len() < self.max && self.bytes + bytes <= self.max_bytes {
+                self.bytes += bytes;
+                let name = String::from(&*tool.name);
+                self.known.insert(name, Entry { tool: Arc::new(tool), headers, bytes });
+            }
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        if let Some(old) = self.known.remove(name) {
+            self.bytes -= old.bytes;
+        }
+    }
+
+    pub(crate) fn definition(&self, name: &str) -> Option<Arc<Tool>> {
+        self.known.get(name).map(|entry| entry.tool.clone())
+    }
+
+    /// The arguments that headers repeat.
+    pub(crate) fn headers(&self, name: &str) -> &[HeaderArgument] {
+        self.known.get(name).map_or(&[], |entry| &entry.headers)
+    }
+}

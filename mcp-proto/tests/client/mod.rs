@@ -1,0 +1,4 @@
+mod era;
+mod pair;
+#[allow(dead_code)]
+mod script;

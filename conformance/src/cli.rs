@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::fixture::{self, Options};
+use crate::http::Tokens;
 use crate::report::{self, Terminal};
 use crate::revision::Revision;
 use crate::run::{self, Baseline, Manner, Plan, Selection};
@@ -53,6 +54,9 @@ struct Run {
     /// The URL of the running server's stream of 2024-11-05 (HTTP+SSE); alone or beside `--http`
     #[arg(long, value_name = "URL", conflicts_with_all = ["stdio", "client", "client_stdio"])]
     sse: Option<String>,
+    /// An access token of the running server; `KIND=TOKEN` for one of another kind: second, narrow, expired, elsewhere
+    #[arg(long, value_name = "[KIND=]TOKEN", conflicts_with_all = ["stdio", "client", "client_stdio"])]
+    token: Vec<String>,
     /// Start a client that is given the suite's URL
     #[arg(long, value_name = "CMD ARGS", group = "target")]
     client: Option<String>,
@@ -93,6 +97,9 @@ struct Serve {
     /// Serve HTTP on this loopback address
     #[arg(long, value_name = "ADDR")]
     http: Option<String>,
+    /// Ask every request over HTTP for one of the suite's tokens
+    #[arg(long, conflicts_with = "stdio")]
+    tokens: bool,
     /// Plant this fault
     #[arg(long, value_name = "NAME")]
     mutant: Option<String>,
@@ -191,8 +198,12 @@ impl Run {
         };
         let running = at("--http", &self.http, Running::at)?;
         let running = [running, at("--sse", &self.sse, Running::at_sse)?].into_iter().flatten();
+        let tokens = Tokens::parse(&self.token).map_err(|problem| format!("`--token`: {problem}"))?;
         if let Some(running) = running.reduce(Running::and) {
-            return Ok(vec![Box::new(running)]);
+            return Ok(vec![Box::new(running.with_tokens(&tokens))]);
+        }
+        if !self.token.is_empty() {
+            return Err("`--token`: expected `--http` or `--sse` beside it".to_owned());
         }
         if let Some(line) = &self.stdio {
             let command = Command::parse(line).map_err(|problem| format!("`--stdio`: {problem}"))?;
@@ -211,8 +222,11 @@ impl Run {
             fixtures.push(Box::new(Command::own(words(runtime, &["--stdio"]), runtime.as_str())));
         }
         for runtime in Runtime::OVER_HTTP {
-            let words = words(runtime, &["--http", "127.0.0.1:0"]);
-            fixtures.push(Box::new(Served::own(words, runtime.as_str()).with_sse("/sse")));
+            let plain = words(runtime, &["--http", "127.0.0.1:0"]);
+            fixtures.push(Box::new(Served::own(plain, runtime.as_str()).with_sse("/sse")));
+            let asking = words(runtime, &["--http", "127.0.0.1:0", "--tokens"]);
+            let asking = Served::own(asking, runtime.as_str()).with_sse("/sse");
+            fixtures.push(Box::new(asking.with_tokens(Tokens::of_fixture())));
         }
         Ok(fixtures)
     }
@@ -223,6 +237,7 @@ impl Serve {
         Options {
             runtime: self.runtime.as_str().to_owned(),
             http: self.http,
+            tokens: self.tokens,
             mutant: self.mutant,
             threads: self.threads,
             many: self.many,

@@ -50,6 +50,8 @@ fn unusable_arguments_exit_with_2() {
         (&["run", "--http", "http://127.0.0.1:1/mcp", "--only", "tools/list"], "cannot reach 127.0.0.1:1"),
         (&["run", "--stdio", "x", "--http", "y"], "cannot be used with"),
         (&["run", "--stdio", "x", "--sse", "y"], "cannot be used with"),
+        (&["run", "--http", "http://127.0.0.1:1/mcp", "--token", "second=x"], "expected a token `first`"),
+        (&["run", "--token", "x"], "expected `--http` or `--sse`"),
         (&["run", "--sse", "https://127.0.0.1/sse"], "`--sse`: expected a URL that begins with `http://`"),
         (&["run", "--stdio", "x", "--only", "no-such-exchange"], "no exchange has such a name"),
         (&["run", "--stdio", "x", "--schemas", "/no/such/folder"], "schema.json"),
@@ -187,17 +189,78 @@ fn the_fixture_serves_with_as_many_threads_as_it_is_told() {
     assert_eq!(suite(&["serve", "--runtime", "smol", "--stdio", "--threads", "x"]).status.code(), Some(2));
 }
 
+/// The fixture with tokens and its URL; it ends when this is dropped.
+struct Fixture(std::process::Child, String);
+
+impl Fixture {
+    fn start(options: &[&str]) -> Self {
+        let mut server = Command::new(env!("CARGO_BIN_EXE_mcp-conformance"))
+            .args(["serve", "--runtime", "smol", "--http", "127.0.0.1:0"])
+            .args(options)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
+        Self(server, url)
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The tokens that the suite was told decide which exchanges are played.
+#[test]
+fn a_server_that_asks_for_tokens_is_played_with_those_that_were_given() {
+    let fixture = Fixture::start(&["--tokens"]);
+    let run = |only: &str, tokens: &[&str]| {
+        let tokens = tokens.iter().flat_map(|token| ["--token", token]);
+        let revision = ["--revision", "2025-11-25"];
+        let target = ["run", "--http", &fixture.1, "--only", only];
+        let output = suite(&target.into_iter().chain(revision).chain(tokens).collect::<Vec<_>>());
+        (output.status.code(), text(&output.stdout), text(&output.stderr))
+    };
+    // What needs no certain token is played with the first.
+    let (code, said, _) = run("tools/simple-text", &["suite-first"]);
+    assert_eq!((code, said.lines().last()), (Some(0), Some("1 passed, 0 failed, 0 skipped")), "{said}");
+    let all = ["suite-first", "second=suite-second", "narrow=suite-narrow", "expired=suite-expired"];
+    let (code, said, _) = run("auth", &[&all[..], &["elsewhere=suite-elsewhere"]].concat());
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.lines().last().unwrap().ends_with("passed, 0 failed, 0 skipped"), "{said}");
+    // Those that need others say which.
+    let (code, said, _) = run("auth", &["suite-first"]);
+    assert_eq!(code, Some(0), "{said}");
+    for lacks in
+        ["token `expired` (`--token`)", "token `elsewhere` (`--token`)", "token `second` (`--token`)"]
+    {
+        assert!(said.contains(lacks), "{said}");
+    }
+    // Without one nothing is asked.
+    let (code, _, said) = run("auth", &[]);
+    assert_eq!(code, Some(1), "{said}");
+}
+
+/// Also what is played only where the fixture offers it.
+#[test]
+fn nothing_of_the_fixture_with_tokens_is_skipped() {
+    let output = suite(&["run", "--only", "auth"]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.lines().last().unwrap().ends_with("passed, 0 failed, 0 skipped"), "{said}");
+    let without = suite(&["serve", "--runtime", "tokio", "--stdio", "--tokens"]);
+    assert_eq!(without.status.code(), Some(2), "there are no tokens over stdio");
+}
+
 /// A server that is reached by its URLs alone: that of Streamable HTTP, and that of the stream of 2024-11-05.
 #[test]
 fn a_running_server_is_played_over_http() {
-    let mut server = Command::new(env!("CARGO_BIN_EXE_mcp-conformance"))
-        .args(["serve", "--runtime", "tokio", "--http", "127.0.0.1:0"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(server.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let url = line.trim().strip_prefix("listening on ").unwrap().to_owned();
+    let fixture = Fixture::start(&[]);
+    let url = fixture.1.clone();
     let stream = url.replace("/mcp", "/sse");
     let run = |target: &[&str]| suite(&[&["run", "--only", "tools/simple-text"][..], target].concat());
     let outputs = [
@@ -206,8 +269,7 @@ fn a_running_server_is_played_over_http() {
         run(&["--sse", &stream]),
         run(&["--http", &url, "--revision", "2024-11-05"]),
     ];
-    server.kill().unwrap();
-    server.wait().unwrap();
+    drop(fixture);
     let said = outputs.each_ref().map(|output| text(&output.stdout));
     for (output, end) in outputs.iter().zip([
         "4 passed, 0 failed, 1 skipped",

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::fields::{Fields, brief};
 use super::signature::Signature;
+use crate::http::TokenKind;
 use crate::pattern::template;
 use crate::requirement::{self, Level};
 use crate::revision::{Revision, Selector};
@@ -89,6 +90,8 @@ pub struct Needs {
     pub revisions: Vec<Revision>,
     /// What the subject offers over HTTP.
     pub http: Vec<Offer>,
+    /// Access tokens of the subject, over HTTP.
+    pub tokens: Vec<TokenKind>,
 }
 
 /// Something that a server may offer over HTTP, or not.
@@ -105,10 +108,22 @@ pub enum Offer {
     EventIds,
     /// It is reached by a loopback address, so that it knows its own names.
     Loopback,
+    /// The metadata of a protected resource are at the well-known path with the path of the endpoint behind it.
+    MetadataAtPath,
+    /// They are at the well-known path alone.
+    MetadataAtRoot,
 }
 
 impl Offer {
-    const ALL: [Self; 5] = [Self::Session, Self::Stream, Self::Ending, Self::EventIds, Self::Loopback];
+    const ALL: [Self; 7] = [
+        Self::Session,
+        Self::Stream,
+        Self::Ending,
+        Self::EventIds,
+        Self::Loopback,
+        Self::MetadataAtPath,
+        Self::MetadataAtRoot,
+    ];
 
     /// The name used in exchanges and reports.
     #[must_use]
@@ -119,6 +134,8 @@ impl Offer {
             Self::Ending => "ending",
             Self::EventIds => "event-ids",
             Self::Loopback => "loopback",
+            Self::MetadataAtPath => "metadata-at-path",
+            Self::MetadataAtRoot => "metadata-at-root",
         }
     }
 }
@@ -143,6 +160,7 @@ impl Needs {
                 .map(|date| served(date))
                 .collect::<Result<_, _>>()?,
             http: fields.strings("http")?.iter().map(|name| offer(name)).collect::<Result<_, _>>()?,
+            tokens: fields.strings("tokens")?.iter().map(|name| token(name)).collect::<Result<_, _>>()?,
         };
         fields.finish()?;
         Ok(needs)
@@ -229,6 +247,12 @@ fn offer(name: &str) -> Result<Offer, String> {
     let known = || Offer::ALL.map(Offer::as_str).join("`, `");
     let found = Offer::ALL.into_iter().find(|offer| offer.as_str() == name);
     found.ok_or_else(|| format!("`needs.http`: expected one of `{}`, got `{name}`", known()))
+}
+
+fn token(name: &str) -> Result<TokenKind, String> {
+    let known = || TokenKind::ALL.map(TokenKind::as_str).join("`, `");
+    let found = TokenKind::from_name(name);
+    found.ok_or_else(|| format!("`needs.tokens`: expected one of `{}`, got `{name}`", known()))
 }
 
 fn revisions(names: Vec<String>) -> Result<Selector, String> {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::{TokenKind, Tokens};
+
 /// The address of an MCP endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -16,6 +18,8 @@ pub struct Endpoint {
     pub target: String,
     /// Whether it is the stream of the transport of 2024-11-05 (HTTP+SSE), which says where messages are posted to.
     pub is_sse: bool,
+    /// The tokens that open it.
+    pub tokens: Tokens,
 }
 
 impl Endpoint {
@@ -46,7 +50,14 @@ impl Endpoint {
         }
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { host, port, authority: authority.to_owned(), target, is_sse: false })
+        Ok(Self {
+            host,
+            port,
+            authority: authority.to_owned(),
+            target,
+            is_sse: false,
+            tokens: Tokens::default(),
+        })
     }
 
     /// The same place as the stream of the transport of 2024-11-05.
@@ -54,6 +65,19 @@ impl Endpoint {
     pub fn sse(mut self) -> Self {
         self.is_sse = true;
         self
+    }
+
+    /// The same place, opened by these tokens.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = tokens;
+        self
+    }
+
+    /// What every request says of who sends it.
+    pub(crate) fn credentials(&self) -> Option<(String, String)> {
+        let token = self.tokens.of(TokenKind::First)?;
+        Some(("Authorization".to_owned(), format!("Bearer {token}")))
     }
 
     /// The target that a reference names from here.

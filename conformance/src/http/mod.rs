@@ -7,12 +7,14 @@
 mod binding;
 mod endpoint;
 mod stream;
+mod tokens;
 mod web;
 pub(crate) mod wire;
 
 pub(crate) use binding::{Headers, Mirrors};
 pub use endpoint::Endpoint;
 pub(crate) use stream::{Purpose, Stream};
+pub use tokens::{TokenKind, Tokens};
 pub(crate) use web::{Order, Web};
 
 /// A part of what a server answers to one request.

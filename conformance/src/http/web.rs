@@ -84,7 +84,8 @@ impl Web {
 
     /// The headers of a POST that carries the message.
     pub(crate) fn headers(&self, message: &Value) -> Headers {
-        let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
+        let mut headers = self.credentials();
+        headers.push(("Content-Type".to_owned(), "application/json".to_owned()));
         if self.is_sse() {
             return headers;
         }
@@ -97,6 +98,11 @@ impl Web {
             headers.extend(self.of_session());
         }
         headers
+    }
+
+    /// The headers of everything.
+    pub(crate) fn credentials(&self) -> Headers {
+        self.endpoint.credentials().into_iter().collect()
     }
 
     /// The headers of everything in a legacy session.
@@ -174,12 +180,13 @@ impl Web {
     /// Ends the session.
     pub(crate) fn farewell(&mut self) -> Option<(u64, Order)> {
         self.session.as_ref()?;
-        let headers = self.of_session();
+        let headers = [self.credentials(), self.of_session()].concat();
         Some(self.request("DELETE", None, &headers, None, Purpose::Farewell))
     }
 
     fn for_reading(&self, last: Option<String>) -> Headers {
-        let mut headers = vec![("Accept".to_owned(), "text/event-stream".to_owned())];
+        let mut headers = self.credentials();
+        headers.push(("Accept".to_owned(), "text/event-stream".to_owned()));
         headers.extend(self.of_session());
         headers.extend(last.map(|id| ("Last-Event-ID".to_owned(), id)));
         headers

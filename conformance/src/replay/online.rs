@@ -57,6 +57,9 @@ impl<'e> Replay<'e> {
         bind("authority", json!(endpoint.authority));
         bind("port", json!(endpoint.port.to_string()));
         bind("target", json!(endpoint.target));
+        for (kind, token) in endpoint.tokens.iter() {
+            bind(&format!("{}-token", kind.as_str()), json!(token));
+        }
         if let Some(Ok(messages)) = web.messages() {
             bind("messages", json!(messages));
         }
@@ -433,7 +436,7 @@ impl<'e> Replay<'e> {
         let Some(web) = &mut self.web else {
             return Err("an `http` step runs on that transport only".to_owned());
         };
-        let (mut lines, mut body, mut message) = (Headers::new(), None, None);
+        let (mut lines, mut body, mut message) = (web.credentials(), None, None);
         if let Some(template) = &http.message {
             let bound = self.binder.fill(template, &self.scope)?;
             lines = web.headers(&bound);

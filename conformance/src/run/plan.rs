@@ -135,7 +135,8 @@ impl<'s> Plan<'s> {
             for (exchange, (_, parsed)) in self.exchanges.iter().enumerate() {
                 for (place, (revision, _)) in declared.iter().enumerate() {
                     let travels = parsed.head.transports.contains(&self.subjects[subject].transport());
-                    if travels && parsed.head.revisions.contains(*revision) {
+                    let meant = self.subjects[subject].meets(&parsed.head.needs);
+                    if travels && meant && parsed.head.revisions.contains(*revision) {
                         self.cells.push(Cell { exchange, subject, declared: place });
                     }
                 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{Connection, Event, Subject};
 use crate::bind::Binder;
 use crate::exchange::{Needs, Offer, Signature};
-use crate::http::{Answer, Mirrors, Purpose, Web};
+use crate::http::{Answer, Mirrors, Purpose, TokenKind, Tokens, Web};
 use crate::revision::Revision;
 use crate::text::{printable, shorten};
 
@@ -21,6 +21,9 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long the answer to the end of a session is waited for.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Where the metadata of a protected resource are. [RFC 9728, section 3]
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// A list of more pages is not read to its end.
 const PAGES: usize = 100;
@@ -50,6 +53,8 @@ pub struct Declared {
     templates: BTreeSet<String>,
     /// What it offers over HTTP.
     offers: BTreeSet<Offer>,
+    /// What opens it over HTTP.
+    tokens: Tokens,
 }
 
 impl Declared {
@@ -73,6 +78,7 @@ impl Declared {
         let connection = Connection::open(subject.start(revision)?);
         let web =
             connection.endpoint().map(|endpoint| Web::new(endpoint.clone(), revision, Mirrors::default()));
+        declared.tokens = connection.endpoint().map(|endpoint| endpoint.tokens.clone()).unwrap_or_default();
         let mut asker = Asker { connection, web, binder, revision, said: String::new() };
         let opened = asker.open();
         declared.startup = asker.connection.now();
@@ -116,6 +122,10 @@ impl Declared {
         let withheld = |offer: &&Offer| !self.offers.contains(offer);
         missing
             .extend(needs.http.iter().filter(withheld).map(|offer| format!("{} over HTTP", offer.as_str())));
+        let unknown = |kind: &&TokenKind| self.tokens.of(**kind).is_none();
+        missing.extend(
+            needs.tokens.iter().filter(unknown).map(|kind| format!("token `{}` (`--token`)", kind.as_str())),
+        );
         missing.extend(needs.tools.iter().filter_map(|tool| self.lacks_tool(tool)));
         for (kind, wanted, there) in [
             ("prompt", &needs.prompts, &self.prompts),
@@ -241,21 +251,23 @@ impl Asker {
         if host == "localhost" || host == "::1" || host.starts_with("127.") {
             offers.insert(Offer::Loopback);
         }
-        if self.revision.is_modern() || web.is_sse() {
-            return offers;
+        if !web.endpoint.tokens.is_empty() {
+            let path = web.endpoint.target.split('?').next().unwrap_or_default().to_owned();
+            for (offer, path) in [(Offer::MetadataAtPath, path.as_str()), (Offer::MetadataAtRoot, "")] {
+                if self.finds(&format!("{WELL_KNOWN}{path}")) {
+                    offers.insert(offer);
+                }
+            }
         }
+        let Some(web) = self.web.as_mut().filter(|web| !self.revision.is_modern() && !web.is_sse()) else {
+            return offers;
+        };
         if web.session.is_some() {
             offers.insert(Offer::Session);
         }
         let (stream, order) = web.listen();
         self.connection.carry_out(order);
-        let until = self.connection.now() + PATIENCE;
-        let head = |web: &Web| web.streams.get(&stream).is_none_or(|get| get.ended || get.status.is_some());
-        while self.web.as_ref().is_some_and(|web| !head(web)) && self.connection.now() < until {
-            if let Some(Event::Answer(stream, answer)) = self.connection.wait(until, false) {
-                self.answer(stream, answer);
-            }
-        }
+        self.await_head(stream);
         let open = |web: &Web| web.streams.get(&stream).is_some_and(|get| get.is_good() && get.is_events());
         if self.web.as_ref().is_some_and(open) {
             offers.insert(Offer::Stream);
@@ -273,6 +285,26 @@ impl Asker {
             self.connection.carry_out(order);
         }
         offers
+    }
+
+    fn await_head(&mut self, stream: u64) {
+        let until = self.connection.now() + PATIENCE;
+        let head = |web: &Web| web.streams.get(&stream).is_none_or(|get| get.ended || get.status.is_some());
+        while self.web.as_ref().is_some_and(|web| !head(web)) && self.connection.now() < until {
+            if let Some(Event::Answer(stream, answer)) = self.connection.wait(until, false) {
+                self.answer(stream, answer);
+            }
+        }
+    }
+
+    /// Whether something is there for everyone.
+    fn finds(&mut self, path: &str) -> bool {
+        let Some(web) = &mut self.web else { return false };
+        let purpose = Purpose::Step { id: None, method: None };
+        let (stream, order) = web.request("GET", Some(path), &Vec::new(), None, purpose);
+        self.connection.carry_out(order);
+        self.await_head(stream);
+        self.web.as_ref().and_then(|web| web.streams.get(&stream)).is_some_and(|get| get.status == Some(200))
     }
 
     fn names(&mut self, method: &str, member: &str, key: &str) -> BTreeSet<String> {

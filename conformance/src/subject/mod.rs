@@ -16,7 +16,7 @@ pub(crate) use connection::Event;
 use std::fmt;
 use std::io::{self, Read, Write};
 
-use crate::exchange::Transport;
+use crate::exchange::{Needs, Transport};
 use crate::http::Endpoint;
 use crate::revision::Revision;
 
@@ -38,6 +38,11 @@ pub trait Subject: fmt::Debug + Sync {
     /// Whether every start gives the same instance, so that one exchange may see what another does.
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// Whether exchanges with these needs are meant for it.
+    fn meets(&self, _: &Needs) -> bool {
+        true
     }
 
     /// Why it cannot be spoken to in the revision, whatever it serves.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::process::{self, Process};
 use super::{Exit, Life, Link, Subject};
-use crate::exchange::Transport;
-use crate::http::Endpoint;
+use crate::exchange::{Needs, Transport};
+use crate::http::{Endpoint, Tokens};
 use crate::revision::Revision;
 
 /// A program that does not say where it listens within this time does not listen.
@@ -47,6 +47,13 @@ impl Running {
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self { endpoint: self.endpoint.or(other.endpoint), sse: self.sse.or(other.sse) }
+    }
+
+    /// The same server, which asks for tokens.
+    #[must_use]
+    pub fn with_tokens(self, tokens: &Tokens) -> Self {
+        let with = |endpoint: Endpoint| endpoint.with_tokens(tokens.clone());
+        Self { endpoint: self.endpoint.map(with), sse: self.sse.map(with) }
     }
 
     const fn endpoint(&self, revision: Revision) -> Option<&Endpoint> {
@@ -101,13 +108,22 @@ pub struct Served {
     runtime: String,
     /// Where the stream of the transport of 2024-11-05 is.
     sse: Option<String>,
+    /// What it asks for.
+    tokens: Tokens,
 }
 
 impl Served {
     /// A program of the suite's own, on a runtime that reports name.
     #[must_use]
     pub fn own(words: Vec<String>, runtime: &str) -> Self {
-        Self { words, runtime: runtime.to_owned(), sse: None }
+        Self { words, runtime: runtime.to_owned(), sse: None, tokens: Tokens::default() }
+    }
+
+    /// It asks for these tokens, and is there for the exchanges that need them alone.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+        self.tokens = tokens;
+        self
     }
 
     /// It has the transport of 2024-11-05 beside, with the stream at this path.
@@ -129,6 +145,10 @@ impl Subject for Served {
 
     fn transport(&self) -> Transport {
         Transport::Http
+    }
+
+    fn meets(&self, needs: &Needs) -> bool {
+        self.tokens.is_empty() == needs.tokens.is_empty()
     }
 
     fn unreachable(&self, revision: Revision) -> Option<String> {
@@ -153,6 +173,7 @@ impl Subject for Served {
                     endpoint.target.clone_from(path);
                     endpoint = endpoint.sse();
                 }
+                let endpoint = endpoint.with_tokens(self.tokens.clone());
                 Ok(Link::http(endpoint, Some(Box::new(diagnostics)), Box::new(life)))
             }
             Ok(Err(said)) => Err(io::Error::other(said)),

@@ -192,6 +192,13 @@ impl<R: Runtime, L: FromStd> HttpListener<R, L> {
         self.address
     }
 
+    /// Asks every request for a token: for a resource whose URI has the port that the system chose.
+    #[must_use]
+    pub fn authorizer(mut self, authorizer: Authorizer) -> Self {
+        self.http.authorizer = Some(authorizer);
+        self
+    }
+
     /// The URL of the endpoint at that address.
     #[must_use]
     pub fn url(&self) -> String {

@@ -1,4 +1,6 @@
+mod calls;
 mod era;
 mod pair;
+mod rounds;
 #[allow(dead_code)]
 mod script;

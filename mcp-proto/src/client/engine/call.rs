@@ -90,7 +90,7 @@ impl Engine {
             }
             _ => {
                 let id = self.table.insert(call);
-                self.queue.push_back(id);
+                self.queue.insert(id);
                 Ok(id)
             }
         }
@@ -217,14 +217,14 @@ impl Engine {
     /// A call waits again until the server is ready.
     pub(super) fn requeue(&mut self, id: CallId) {
         if self.table.update(id, |call| call.stage = Stage::Queued).is_some() {
-            self.queue.push_back(id);
+            self.queue.insert(id);
         }
     }
 
     /// Gives up a call: the server is told, and its answer will be ignored. Returns whether it was open.
     pub(crate) fn cancel<O: Outbox>(&mut self, id: CallId, reason: Option<&str>, out: &mut O) -> bool {
         let Some(call) = self.table.remove(id) else { return false };
-        self.queue.retain(|queued| *queued != id);
+        self.queue.remove(&id);
         self.withdraw(&call, reason, out);
         true
     }

@@ -73,7 +73,7 @@ impl Engine {
         if self.is_ready() {
             self.send(id, now, out);
         } else {
-            self.queue.push_back(id);
+            self.queue.insert(id);
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl Engine {
                 listening.granted = None;
             }
         });
-        self.queue.push_back(id);
+        self.queue.insert(id);
     }
 
     /// The subscription on a server that has none.

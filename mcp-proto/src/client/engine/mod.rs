@@ -13,7 +13,7 @@ mod task;
 mod time;
 mod write;
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 
 use self::ask::Asks;
@@ -41,8 +41,8 @@ pub(crate) struct Engine {
     /// What was found out, kept over a restart of the stream.
     verdict: Option<Verdict>,
     table: Table,
-    /// Calls that wait until it is known what the server speaks, in order.
-    queue: VecDeque<CallId>,
+    /// Calls that wait until it is known what the server speaks, in the order in which they were made.
+    queue: BTreeSet<CallId>,
     backlog: VecDeque<Event<'static>>,
     asks: Asks,
     tools: Tools,
@@ -62,7 +62,7 @@ impl Engine {
             facts: None,
             verdict,
             table: Table::default(),
-            queue: VecDeque::new(),
+            queue: BTreeSet::new(),
             backlog: VecDeque::new(),
             asks: Asks::default(),
             tools,

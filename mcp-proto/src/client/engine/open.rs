@@ -49,7 +49,9 @@ impl Engine {
         let legacy = self.config.preferred_legacy();
         match (self.verdict.map(Verdict::version), modern, legacy) {
             (Some(version), ..) if self.config.modern().any(|ours| ours == version) => {
-                Some(self.ready(ServerFacts::bare(version), now, out))
+                // On another stream it is still the same server.
+                let known = self.facts.take().filter(|facts| facts.version == version);
+                Some(self.ready(known.unwrap_or_else(|| ServerFacts::bare(version)), now, out))
             }
             (Some(version), _, Some(_)) if self.config.legacy().any(|ours| ours == version) => {
                 self.initialize(version, Vec::new(), now, out);
@@ -275,7 +277,7 @@ impl Engine {
         self.verdict = Some(Verdict::new(facts.version));
         self.facts = Some(facts);
         self.phase = Phase::Ready;
-        while let Some(call) = self.queue.pop_front() {
+        while let Some(call) = self.queue.pop_first() {
             self.release(call, now, out);
         }
         Event::Ready

@@ -29,7 +29,7 @@ impl Engine {
             let over = [call.due, call.cap].into_iter().flatten().any(|at| at <= now);
             if over {
                 let call = self.table.remove(id)?;
-                self.queue.retain(|queued| *queued != id);
+                self.queue.remove(&id);
                 self.withdraw(&call, Some("timed out"), out);
                 return Some(Event::Failed { call: id, error: CallError::TimedOut });
             }

@@ -36,7 +36,7 @@ fn call(tool: &str, arguments: Value, more: &str) -> String {
 
 fn send(address: SocketAddr, request: &str) -> BufReader<TcpStream> {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     BufReader::new(stream)
 }

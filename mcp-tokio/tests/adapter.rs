@@ -29,7 +29,7 @@ mod rt {
     pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
         let mut runtime = tokio::runtime::Builder::new_multi_thread();
         let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
-        runtime.block_on(async { timeout(Duration::from_secs(60), future).await.expect("it hangs") })
+        runtime.block_on(async { timeout(Duration::from_secs(300), future).await.expect("it hangs") })
     }
 
     pub(crate) fn spawn<T: Send + 'static>(

@@ -31,7 +31,7 @@ fn start(stdin: impl Into<Stdio>, stdout: impl Into<Stdio>) -> Child {
 
 /// How it ended. One that does not is killed, for nothing would tell.
 fn status_of(mut child: Child) -> ExitStatus {
-    for _ in 0..6000 {
+    for _ in 0..60_000 {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
@@ -122,7 +122,7 @@ fn files() {
 #[test]
 fn what_was_printed_before_goes_out_at_once() {
     let (ours, theirs) = UnixStream::pair().unwrap();
-    ours.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    ours.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
     let mut command = program("fixture");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(OwnedFd::from(theirs));
     let mut child = command.spawn().unwrap();

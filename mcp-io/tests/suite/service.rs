@@ -77,6 +77,9 @@ impl Stage {
     }
 }
 
+/// A drain time that does not end before the answers are taken, however busy the machine is.
+pub(crate) const PATIENT: Duration = Duration::from_secs(100);
+
 /// What a program of an adapter does. As `fixture taken` it tries it first while the standard streams are
 /// in other hands, as `fixture full` while no descriptor is left; as `fixture hasty` it waits for nobody after the
 /// end of the input.
@@ -84,7 +87,7 @@ pub(crate) async fn program<R: Runtime>(runtime: R) -> Result<(), ServeError> {
     let how = std::env::args().nth(1).unwrap_or_default();
     // Without an end of line it stays in this process until somebody passes it on.
     print!("before");
-    let drain = Duration::from_millis(if how == "hasty" { 50 } else { 5000 });
+    let drain = if how == "hasty" { Duration::from_millis(50) } else { PATIENT };
     let serve = || server(&Stage::default()).serve(Stdio::new(runtime.clone()).drain(drain));
     if how == "taken" {
         let _taken = StdioIo::claim(&runtime)?;

@@ -14,14 +14,14 @@ use mcp_proto::service::{NoArguments, Principal, Server};
 use serde_json::json;
 
 use super::client::{Client, call, echo, gate, text};
-use super::service::{Stage, server};
+use super::service::{PATIENT, Stage, server};
 use crate::rt;
 
 type Transport = ByteStream<rt::Runtime, MemoryStream>;
 
 fn streams() -> (Transport, Client) {
     let (server, client) = pair(64 << 10);
-    (ByteStream::new(rt::RUNTIME, server), Client::new(client))
+    (ByteStream::new(rt::RUNTIME, server).drain(PATIENT), Client::new(client))
 }
 
 #[test]
@@ -180,10 +180,11 @@ impl Io for Deaf {
 }
 
 /// A stream that passes nothing on before it is told to, as a buffered writer, is not closed by its peer in
-/// order, as a TLS stream may, and never gets its own end through.
+/// order, as a TLS stream may, and perhaps never gets its own end through.
 struct Lazy {
     io: MemoryStream,
     kept: Vec<u8>,
+    ends: bool,
 }
 
 impl Io for Lazy {
@@ -208,18 +209,22 @@ impl Io for Lazy {
     }
 
     fn poll_close(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Pending
+        if self.ends { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 }
 
+/// Less than an answer fits, so that a flush takes several turns.
+fn lazy(ends: bool) -> (ByteStream<rt::Runtime, Lazy>, Client) {
+    let (theirs, ours) = pair(16);
+    let lazy = Lazy { io: theirs, kept: Vec::new(), ends };
+    (ByteStream::new(rt::RUNTIME, lazy).drain(PATIENT), Client::new(ours))
+}
+
 #[test]
-fn a_stream_is_flushed_and_its_end_is_not_waited_for_too_long() {
+fn a_stream_is_flushed() {
     rt::run(async {
-        // Less than an answer: a flush takes several turns.
-        let (theirs, ours) = pair(16);
-        let transport = ByteStream::new(rt::RUNTIME, Lazy { io: theirs, kept: Vec::new() });
-        let served = rt::spawn(server(&Stage::default()).serve(transport.drain(Duration::from_millis(50))));
-        let mut client = Client::new(ours);
+        let (transport, mut client) = lazy(true);
+        let served = rt::spawn(server(&Stage::default()).serve(transport));
         client.send(echo(1, "one")).await;
         assert_eq!(text(&client.receive().await.unwrap()), "one");
         client.send(echo(2, "two").trim_end()).await;
@@ -229,14 +234,26 @@ fn a_stream_is_flushed_and_its_end_is_not_waited_for_too_long() {
     });
 }
 
+/// The end of the stream is not waited for beyond the drain time.
+#[test]
+fn an_end_that_never_gets_through_is_not_waited_for() {
+    rt::run(async {
+        let (transport, mut client) = lazy(false);
+        let served = rt::spawn(server(&Stage::default()).serve(transport.drain(Duration::from_millis(50))));
+        client.send(echo(1, "one")).await;
+        assert_eq!(text(&client.receive().await.unwrap()), "one");
+        client.finish().await;
+        assert_eq!(client.receive().await, None);
+        served.await.unwrap();
+    });
+}
+
 /// The answer that is the last thing to do is passed on too, however long the peer takes for it.
 #[test]
 fn a_last_answer_is_flushed_before_the_stream_is_closed() {
     rt::run(async {
-        let (theirs, ours) = pair(16);
-        let transport = ByteStream::new(rt::RUNTIME, Lazy { io: theirs, kept: Vec::new() });
-        let served = rt::spawn(server(&Stage::default()).serve(transport.drain(Duration::from_secs(1))));
-        let mut client = Client::new(ours);
+        let (transport, mut client) = lazy(true);
+        let served = rt::spawn(server(&Stage::default()).serve(transport));
         // Answered without a handler, so that nothing else keeps the stream.
         client.send(r#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#).await;
         client.finish().await;
@@ -380,12 +397,22 @@ fn deadlines_of_the_session_are_kept() {
         limits.request_timeout = Some(Duration::from_millis(100));
         let stage = Stage::default();
         let served = rt::spawn(server(&stage).limits(limits).serve(transport));
-        // The deadline of a call that is answered leaves an alarm behind that goes off too early.
-        client.send(gate(0, "a")).await;
-        stage.crowd("a", 1).await;
-        stage.open("a");
-        assert_eq!(text(&client.receive().await.unwrap()), "a");
-        for id in 1..=2 {
+        // The deadline of a call that is answered leaves an alarm behind that goes off too early. On a busy
+        // machine it may not be answered in time; not for ever.
+        let mut next = 0;
+        loop {
+            let name = next.to_string();
+            client.send(gate(next, &name)).await;
+            stage.crowd(&name, 1).await;
+            stage.open(&name);
+            next += 1;
+            let answer = client.receive().await.unwrap();
+            if answer.get("error").is_none() {
+                assert_eq!(text(&answer), name);
+                break;
+            }
+        }
+        for id in next..next + 2 {
             client.send(call(id, "stuck", &json!({}))).await;
             let answer = client.receive().await.unwrap();
             assert_eq!(answer["id"], id);
@@ -451,7 +478,8 @@ fn a_client_that_never_reads_is_accepted_no_more_from() {
             [echo(7, "small"), echo(7, &"x".repeat(3000)), call(7, "blob", &json!({ "size": 9000 }))]
         {
             let (theirs, mut ours) = pair(CAPACITY);
-            let mut served = pin!(server(&Stage::default()).serve(ByteStream::new(rt::RUNTIME, theirs)));
+            let transport = ByteStream::new(rt::RUNTIME, theirs).drain(PATIENT);
+            let mut served = pin!(server(&Stage::default()).serve(transport));
             let mut serve = |cx: &mut Context<'_>| served.as_mut().poll(cx).is_ready();
             let mut written = 0;
             settle(&mut serve, &mut |cx| {

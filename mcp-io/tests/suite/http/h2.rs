@@ -28,7 +28,7 @@ struct Peer(TcpStream);
 impl Peer {
     fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         let mut peer = Self(stream);
         peer.0.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
         peer.frame(SETTINGS, 0, 0, &[]);

@@ -191,7 +191,8 @@ fn slow_clients_are_not_waited_for() {
     rt::run(async {
         let stage = Stage::default();
         let soon = Duration::from_millis(50);
-        let (address, _serving) = served(&stage, |http| http.header_timeout(soon).body_timeout(soon));
+        let (address, _serving) = served(&stage, |http| http.header_timeout(soon));
+        let (for_bodies, _serving) = served(&stage, |http| http.body_timeout(soon));
         rt::unblock(move || {
             for begun in ["", "P", "PRI * HTTP", "POST /mcp HTTP/1.1\r\nhost:"] {
                 let mut peer = Peer::connect(address);
@@ -202,11 +203,18 @@ fn slow_clients_are_not_waited_for() {
                 }
                 assert!(peer.is_over(), "{begun:?}");
             }
-            let mut idle = Peer::connect(address);
-            idle.post(&call(1, "echo", json!({ "text": "one" })));
-            idle.answer();
-            assert!(idle.is_over());
-            let mut peer = Peer::connect(address);
+            // On a busy machine a whole head may come too late as well; not for ever.
+            loop {
+                let mut idle = Peer::connect(address);
+                idle.post(&call(1, "echo", json!({ "text": "one" })));
+                let in_time = idle.head().is_some_and(|head| head.status == 200);
+                idle.body();
+                assert!(idle.is_over());
+                if in_time {
+                    break;
+                }
+            }
+            let mut peer = Peer::connect(for_bodies);
             let headers = [json_headers(), vec![("content-length", "100")]].concat();
             peer.request("POST", "/mcp", &headers, "");
             peer.send("{");

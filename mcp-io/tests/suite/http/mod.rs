@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use mcp_io::{Serve, ServeError};
 
-use super::service::{Stage, server};
+use super::service::{PATIENT, Stage, server};
 use crate::rt;
 
 /// Serves the suite's server as `set` says until the gate `stop` is open.
@@ -20,7 +20,7 @@ fn served(
     stage: &Stage,
     set: impl FnOnce(rt::Http) -> rt::Http,
 ) -> (SocketAddr, impl Future<Output = Result<(), ServeError>>) {
-    let listener = set(rt::http()).bind().unwrap();
+    let listener = set(rt::http().drain(PATIENT)).bind().unwrap();
     let address = listener.local_addr();
     let stop = stage.clone();
     let serving = server(stage).serve_until(listener, async move { stop.opened("stop").await });

@@ -55,7 +55,7 @@ impl Event {
 impl Peer {
     pub(crate) fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(120))).unwrap();
         Self { stream, unread: Vec::new(), left: Left::Nothing }
     }
 

@@ -10,6 +10,7 @@ pub mod cli;
 pub mod corpus;
 pub mod exchange;
 pub mod fixture;
+pub mod hosting;
 pub mod http;
 pub mod invariants;
 pub mod pattern;

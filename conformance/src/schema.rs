@@ -50,7 +50,16 @@ impl Schemas {
     #[must_use]
     pub fn check(&self, revision: Revision, message: &Value, method: Option<&str>) -> Vec<Breach> {
         let Some((name, part, at)) = definition(revision, message, method) else { return Vec::new() };
-        let Some(validator) = self.validator(revision, &name) else { return Vec::new() };
+        self.hold(revision, &name, part, at)
+    }
+
+    /// What a message breaks as an instance of this definition.
+    pub(crate) fn check_as(&self, revision: Revision, message: &Value, name: &str) -> Vec<Breach> {
+        self.hold(revision, name, message, "")
+    }
+
+    fn hold(&self, revision: Revision, name: &str, part: &Value, at: &str) -> Vec<Breach> {
+        let Some(validator) = self.validator(revision, name) else { return Vec::new() };
         let breach = |error: jsonschema::ValidationError<'_>| Breach {
             rule: "schema",
             requires: vec!["W01"],

@@ -6,12 +6,14 @@
 
 mod fields;
 mod head;
+mod hosted;
 mod http;
 mod parse;
 mod signature;
 mod step;
 
 pub use head::{Head, Needs, Offer, Side, Transport};
+pub use hosted::{Act, Await, HostStep, Hosted, Manners, Plain, Reply, Response, Tell, Written};
 pub use http::{HttpExpect, HttpStep, Watch, Watched};
 pub use parse::{ParseError, parse};
 pub use signature::{Argument, Signature};
@@ -25,6 +27,8 @@ pub struct Exchange {
     pub head: Head,
     /// The further lines, in order.
     pub steps: Vec<Step>,
+    /// What an exchange for clients has; its steps are there, too.
+    pub hosted: Option<Hosted>,
 }
 
 impl Exchange {
@@ -33,6 +37,8 @@ impl Exchange {
     pub fn cited(&self) -> Vec<&str> {
         let mut ids: Vec<&str> = self.head.requires.iter().map(String::as_str).collect();
         collect(&self.steps, &mut ids);
+        let hosted = self.hosted.iter().flat_map(|hosted| &hosted.steps);
+        ids.extend(hosted.flat_map(HostStep::all).flat_map(|step| &step.requires).map(String::as_str));
         let mut seen = std::collections::BTreeSet::new();
         ids.retain(|id| seen.insert(*id));
         ids

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::{Exchange, Head, Step};
+use super::hosted::{self, Hosted};
+use super::{Exchange, Head, HostStep, Step};
 
 /// Why a file is no exchange: where, what was expected, what came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,26 +35,34 @@ impl std::error::Error for ParseError {}
 pub fn parse(file: &str, text: &str) -> Result<Exchange, ParseError> {
     let mut head = None;
     let mut steps = Vec::new();
+    let mut client: Option<Hosted> = None;
     for (index, content) in text.lines().enumerate() {
         let line = index + 1;
         let fail = |problem| ParseError { file: file.to_owned(), line, problem };
         if content.trim().is_empty() {
             continue;
         }
-        let value: Value = serde_json::from_str(content)
+        let mut value: Value = serde_json::from_str(content)
             .map_err(|error| fail(format!("expected one JSON object: {error}")))?;
         if head.is_none() {
+            if hosted::is_client(&value)
+                && let Value::Object(members) = &mut value
+            {
+                client = Some(Hosted::take(members).map_err(fail)?);
+            }
             head = Some(Head::read(value).map_err(fail)?);
+        } else if let Some(client) = &mut client {
+            client.steps.push(HostStep::read(line, value).map_err(fail)?);
         } else {
             steps.push(Step::read(line, value).map_err(fail)?);
         }
     }
     let fail = |problem: &str| ParseError { file: file.to_owned(), line: 1, problem: problem.to_owned() };
     let head = head.ok_or_else(|| fail("expected a head, got an empty file"))?;
-    if steps.is_empty() {
+    if steps.is_empty() && client.as_ref().is_none_or(|client| client.steps.is_empty()) {
         return Err(fail("expected at least one step after the head"));
     }
-    Ok(Exchange { head, steps })
+    Ok(Exchange { head, steps, hosted: client })
 }
 
 #[cfg(test)]

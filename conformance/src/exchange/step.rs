@@ -345,7 +345,7 @@ impl Kind {
 }
 
 impl Times {
-    fn read(value: Value) -> Result<Self, String> {
+    pub(super) fn read(value: Value) -> Result<Self, String> {
         if let Some(times) = value.as_u64() {
             return Ok(Self { min: times, max: Some(times) });
         }
@@ -372,7 +372,7 @@ impl Answer {
 }
 
 impl Cuts {
-    fn read(value: &Value) -> Result<Self, String> {
+    pub(super) fn read(value: &Value) -> Result<Self, String> {
         match value {
             Value::String(text) if text == "every" => Ok(Self::Every),
             Value::Array(offsets) => {

@@ -11,7 +11,7 @@ mod tokens;
 mod web;
 pub(crate) mod wire;
 
-pub(crate) use binding::{Headers, Mirrors};
+pub(crate) use binding::{Headers, Mirrors, modern as expected};
 pub use endpoint::Endpoint;
 pub(crate) use stream::{Purpose, Stream};
 pub use tokens::{TokenKind, Tokens};

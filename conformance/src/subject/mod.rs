@@ -2,7 +2,7 @@
 
 mod connection;
 mod declared;
-mod process;
+pub(crate) mod process;
 mod served;
 
 pub use declared::Declared;

@@ -57,7 +57,7 @@ impl Subject for Command {
 }
 
 /// The command, in a process group of its own.
-pub(super) fn command(words: &[String]) -> io::Result<std::process::Command> {
+pub(crate) fn command(words: &[String]) -> io::Result<std::process::Command> {
     let (program, arguments) = words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = std::process::Command::new(program);
     command.args(arguments);
@@ -67,13 +67,13 @@ pub(super) fn command(words: &[String]) -> io::Result<std::process::Command> {
 }
 
 /// The life of a child process.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     exit: Option<Exit>,
 }
 
 impl Process {
-    pub(super) const fn new(child: Child) -> Self {
+    pub(crate) const fn new(child: Child) -> Self {
         Self { child, exit: None }
     }
 }

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::exchange::Transport;
 use crate::fixture::{self, Options};
+use crate::hosting::{self, Client, Program};
 use crate::http::Tokens;
 use crate::report::{self, Terminal};
 use crate::revision::Revision;
@@ -41,6 +44,12 @@ enum Task {
     List(List),
     /// Plant each known fault in the fixture and show which exchange catches it
     Mutants(Later),
+    /// Be the server program that a client over stdio starts: the suite speaks through it
+    #[command(hide = true)]
+    Relay {
+        /// Where the suite is
+        address: SocketAddr,
+    },
 }
 
 #[derive(Debug, Default, Args)]
@@ -159,6 +168,9 @@ pub fn main() -> ExitCode {
         Task::Probe(_) => later("probe"),
         Task::Record(_) => later("record"),
         Task::Mutants(_) => later("mutants"),
+        Task::Relay { address } => {
+            return hosting::relay(address).map_or(ExitCode::from(2), ExitCode::from);
+        }
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -172,11 +184,12 @@ pub fn main() -> ExitCode {
 
 impl Run {
     fn go(self) -> Result<bool, String> {
-        let subjects = self.subjects()?;
+        let clients = self.clients()?;
+        let subjects = if clients.is_empty() { self.subjects()? } else { Vec::new() };
         let schemas = self.schemas.as_deref().map(Schemas::load).transpose()?;
         let baseline = self.baseline.as_deref().map(Baseline::load).transpose()?;
         let selection = Selection::new(self.revision, self.only);
-        let plan = Plan::new(selection, &subjects)?;
+        let plan = Plan::with_clients(selection, &subjects, &clients)?;
         let mut terminal = Terminal::new(plan.len(), self.strict);
         let manner = Manner::new(self.jobs, self.strict, baseline.as_ref(), schemas.as_ref());
         let outcome = run::run(&plan, &manner, |result| terminal.result(result));
@@ -187,12 +200,19 @@ impl Run {
         Ok(outcome.is_good())
     }
 
-    fn subjects(&self) -> Result<Vec<Box<dyn Subject>>, String> {
-        for (given, option) in [(&self.client, "--client"), (&self.client_stdio, "--client-stdio")] {
-            if given.is_some() {
-                return Err(format!("`{option}`: not in this version yet; use `--stdio` or `--http`"));
-            }
+    fn clients(&self) -> Result<Vec<Box<dyn Client>>, String> {
+        let program = |option: &str, line: &str, transport| -> Result<Vec<Box<dyn Client>>, String> {
+            let program = Program::parse(line, transport).map_err(|problem| format!("`{option}`: {problem}"))?;
+            Ok(vec![Box::new(program)])
+        };
+        match (&self.client, &self.client_stdio) {
+            (Some(line), _) => program("--client", line, Transport::Http),
+            (None, Some(line)) => program("--client-stdio", line, Transport::Stdio),
+            (None, None) => Ok(Vec::new()),
         }
+    }
+
+    fn subjects(&self) -> Result<Vec<Box<dyn Subject>>, String> {
         let at = |option: &str, url: &Option<String>, at: fn(&str) -> Result<Running, String>| {
             url.as_deref().map(at).transpose().map_err(|problem| format!("`{option}`: {problem}"))
         };

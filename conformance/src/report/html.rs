@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::{first_page, in_row, rows};
 use crate::corpus;
+use crate::exchange::Side;
 use crate::replay::{Direction, Entry, Finding, Verdict};
 use crate::requirement::{self, Level};
 use crate::run::{CellResult, Outcome, Plan, Totals};
@@ -208,7 +209,9 @@ fn matrix(page: &mut String, plan: &Plan<'_>, outcome: &Outcome) {
     let (rows, revisions) = (rows(outcome), plan.revisions());
     page.push_str("<section><h2>Matrix</h2><table class=\"matrix\"><thead><tr><th></th>");
     for row in &rows {
-        let name = if row.0 == "-" { row.1.to_owned() } else { format!("{} {}", row.0, row.1) };
+        let side = if rows.iter().any(|other| other.side != row.side) { row.side } else { "" };
+        let name = format!("{side} {} {}", row.runtime.trim_start_matches('-'), row.transport);
+        let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
         let _ = write!(page, "<th colspan=\"{}\">{}</th>", revisions.len(), escape(&name));
     }
     page.push_str("</tr><tr><th></th>");
@@ -328,7 +331,8 @@ fn requirements(page: &mut String, plan: &Plan<'_>, outcome: &Outcome) {
 fn anchor(result: &CellResult) -> String {
     let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     format!(
-        "{}-{}-{}-{}",
+        "{}-{}-{}-{}-{}",
+        if result.side == Side::Server { "server" } else { "client" },
         plain(result.exchange),
         result.revision,
         result.transport.as_str(),

@@ -7,6 +7,7 @@ use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::breaks;
+use crate::exchange::Side;
 use crate::replay::{Finding, Verdict};
 use crate::run::{CellResult, Outcome, Totals};
 
@@ -19,7 +20,8 @@ pub(super) fn report(outcome: &Outcome) -> Result<String, String> {
 fn suites(writer: &mut Writer<Vec<u8>>, outcome: &Outcome) -> io::Result<()> {
     let mut suites: BTreeMap<String, Vec<&CellResult>> = BTreeMap::new();
     for result in &outcome.results {
-        let name = format!("{} {} {}", result.revision, result.transport.as_str(), result.runtime);
+        let side = if result.side == Side::Server { "" } else { " client" };
+        let name = format!("{} {} {}{side}", result.revision, result.transport.as_str(), result.runtime);
         suites.entry(name).or_default().push(result);
     }
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;

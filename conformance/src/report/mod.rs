@@ -9,6 +9,7 @@ pub use terminal::Terminal;
 
 use std::path::Path;
 
+use crate::exchange::Side;
 use crate::replay::Finding;
 use crate::requirement;
 use crate::run::{CellResult, Outcome, Plan};
@@ -47,15 +48,29 @@ fn first_page(source: &str) -> &str {
     source.split(" ; ").next().unwrap_or(source)
 }
 
-/// The cells of a row of the closing table: a runtime and transport.
-fn rows(outcome: &Outcome) -> Vec<(String, &'static str)> {
-    let mut rows: Vec<_> =
-        outcome.results.iter().map(|result| (result.runtime.clone(), result.transport.as_str())).collect();
-    rows.sort();
+/// A row of the closing table: the side under test, its runtime, the transport.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    side: &'static str,
+    runtime: String,
+    transport: &'static str,
+}
+
+impl Row {
+    fn of(result: &CellResult) -> Self {
+        let side = if result.side == Side::Server { "server" } else { "client" };
+        Self { side, runtime: result.runtime.clone(), transport: result.transport.as_str() }
+    }
+}
+
+/// The rows of the closing table, the servers first.
+fn rows(outcome: &Outcome) -> Vec<Row> {
+    let mut rows: Vec<_> = outcome.results.iter().map(Row::of).collect();
+    rows.sort_by(|a, b| b.side.cmp(a.side).then(a.cmp(b)));
     rows.dedup();
     rows
 }
 
-fn in_row(result: &&CellResult, row: &(String, &'static str)) -> bool {
-    result.runtime == row.0 && result.transport.as_str() == row.1
+fn in_row(result: &&CellResult, row: &Row) -> bool {
+    Row::of(result) == *row
 }

@@ -117,13 +117,13 @@ fn line(word: &str, result: &CellResult, finding: &Finding) -> String {
     text.replace('\n', " | ")
 }
 
-/// Runtime and transport down, revisions across, `passed/failed/skipped` in the cells.
+/// Side, runtime and transport down, revisions across, `passed/failed/skipped` in the cells.
 fn table(plan: &Plan<'_>, outcome: &Outcome) -> Vec<String> {
     let revisions = plan.revisions();
-    let mut lines = vec![vec!["runtime".to_owned(), "transport".to_owned()]];
+    let mut lines = vec![vec!["side".to_owned(), "runtime".to_owned(), "transport".to_owned()]];
     lines[0].extend(revisions.iter().map(ToString::to_string));
     for row in rows(outcome) {
-        let mut line = vec![row.0.clone(), row.1.to_owned()];
+        let mut line = vec![row.side.to_owned(), row.runtime.clone(), row.transport.to_owned()];
         for revision in &revisions {
             let cells =
                 outcome.results.iter().filter(|result| in_row(result, &row) && result.revision == *revision);

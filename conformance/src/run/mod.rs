@@ -11,7 +11,7 @@ pub use work::{Manner, Outcome, Totals, run};
 
 use std::time::Duration;
 
-use crate::exchange::Transport;
+use crate::exchange::{Side, Transport};
 use crate::replay::{Entry, Finding, Verdict};
 use crate::revision::Revision;
 
@@ -21,6 +21,8 @@ use crate::revision::Revision;
 pub struct CellResult {
     /// The exchange.
     pub exchange: &'static str,
+    /// The side under test.
+    pub side: Side,
     /// The revision.
     pub revision: Revision,
     /// The transport.

@@ -5,6 +5,7 @@ use std::thread;
 
 use crate::corpus;
 use crate::exchange::{Exchange, Side, Transport};
+use crate::hosting::Client;
 use crate::revision::Revision;
 use crate::subject::{Declared, Subject};
 use crate::text::glob;
@@ -35,7 +36,18 @@ pub struct Plan<'s> {
     /// What each subject declares, by revision.
     pub(super) declared: Vec<Vec<(Revision, Declared)>>,
     pub(super) cells: Vec<Cell>,
+    /// The clients, and the cells in which they meet the suite as their server.
+    pub(super) clients: &'s [Box<dyn Client>],
+    pub(super) hosted: Vec<HostedCell>,
     selection: Selection,
+}
+
+/// One exchange with one client under one revision.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostedCell {
+    pub(super) exchange: usize,
+    pub(super) client: usize,
+    pub(super) revision: Revision,
 }
 
 /// One exchange against one subject under one revision.
@@ -54,18 +66,34 @@ impl<'s> Plan<'s> {
     ///
     /// A subject cannot be started or speaks none of the revisions, or nothing is selected.
     pub fn new(selection: Selection, subjects: &'s [Box<dyn Subject>]) -> Result<Self, String> {
+        Self::with_clients(selection, subjects, &[])
+    }
+
+    /// The same, with clients as subjects, too.
+    ///
+    /// # Errors
+    ///
+    /// A subject cannot be started or speaks none of the revisions, or nothing is selected.
+    pub fn with_clients(
+        selection: Selection,
+        subjects: &'s [Box<dyn Subject>],
+        clients: &'s [Box<dyn Client>],
+    ) -> Result<Self, String> {
         let mut transports: Vec<_> = subjects.iter().map(|subject| subject.transport()).collect();
         transports.dedup();
-        let exchanges = exchanges(selection.only.as_deref(), &transports)?;
+        let guests: Vec<_> = clients.iter().map(|client| client.transport()).collect();
+        let exchanges = exchanges(selection.only.as_deref(), &transports, &guests)?;
+        let subjects = if exchanges.iter().any(|(_, exchange)| exchange.hosted.is_none()) { subjects } else { &[] };
         let wanted: &[Revision] =
             if selection.revisions.is_empty() { &Revision::ALL } else { &selection.revisions };
         let mut declared = Vec::new();
         for subject in subjects {
             declared.push(ask(subject.as_ref(), wanted, !selection.revisions.is_empty())?);
         }
-        let mut plan = Self { exchanges, subjects, declared, cells: Vec::new(), selection };
+        let (cells, hosted) = (Vec::new(), Vec::new());
+        let mut plan = Self { exchanges, subjects, declared, cells, clients, hosted, selection };
         plan.lay_out();
-        if plan.cells.is_empty() {
+        if plan.is_empty() {
             return Err("no exchange fits this selection".to_owned());
         }
         Ok(plan)
@@ -74,19 +102,20 @@ impl<'s> Plan<'s> {
     /// How many cells there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.cells.len()
+        self.cells.len() + self.hosted.len()
     }
 
     /// Whether there is no cell; a plan that could be made has some.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.cells.is_empty()
+        self.cells.is_empty() && self.hosted.is_empty()
     }
 
     /// The revisions of the cells, oldest first.
     #[must_use]
     pub fn revisions(&self) -> Vec<Revision> {
         let mut revisions: Vec<_> = self.declared.iter().flatten().map(|(revision, _)| *revision).collect();
+        revisions.extend(self.hosted.iter().map(|cell| cell.revision));
         revisions.sort();
         revisions.dedup();
         revisions
@@ -104,8 +133,10 @@ impl<'s> Plan<'s> {
         let identity =
             |index: usize| self.declared[index].iter().find_map(|(_, declared)| declared.identity.clone());
         let named = self.subjects.iter().enumerate();
+        let clients = self.clients.iter().map(|client| (client.name(), client.runtime().to_owned(), None));
         named
             .map(|(index, subject)| (subject.name(), subject.runtime().to_owned(), identity(index)))
+            .chain(clients)
             .collect()
     }
 
@@ -133,6 +164,9 @@ impl<'s> Plan<'s> {
     fn lay_out(&mut self) {
         for (subject, declared) in self.declared.iter().enumerate() {
             for (exchange, (_, parsed)) in self.exchanges.iter().enumerate() {
+                if parsed.head.side == Side::Client {
+                    continue;
+                }
                 for (place, (revision, _)) in declared.iter().enumerate() {
                     let travels = parsed.head.transports.contains(&self.subjects[subject].transport());
                     let meant = self.subjects[subject].meets(&parsed.head.needs);
@@ -142,18 +176,34 @@ impl<'s> Plan<'s> {
                 }
             }
         }
+        let wanted = |revision: &Revision| {
+            self.selection.revisions.is_empty() || self.selection.revisions.contains(revision)
+        };
+        for (client, subject) in self.clients.iter().enumerate() {
+            for (exchange, (_, parsed)) in self.exchanges.iter().enumerate() {
+                let head = &parsed.head;
+                if head.side == Side::Client && head.transports.contains(&subject.transport()) {
+                    let revisions = head.revisions.revisions().filter(wanted);
+                    self.hosted.extend(revisions.map(|revision| HostedCell { exchange, client, revision }));
+                }
+            }
+        }
     }
 }
 
-/// The exchanges for servers that fit the pattern and one of the transports.
-fn exchanges(only: Option<&str>, transports: &[Transport]) -> Result<Vec<(&'static str, Exchange)>, String> {
+/// The exchanges that fit the pattern, and one of the transports of a server or a client.
+fn exchanges(
+    only: Option<&str>,
+    servers: &[Transport],
+    clients: &[Transport],
+) -> Result<Vec<(&'static str, Exchange)>, String> {
     let mut selected = Vec::new();
     for name in corpus::names() {
         let Some(parsed) = corpus::load(name) else { continue };
         let exchange = parsed.map_err(|error| error.to_string())?;
         let head = &exchange.head;
-        let here = head.side == Side::Server
-            && head.transports.iter().any(|transport| transports.contains(transport));
+        let transports = if head.side == Side::Server { servers } else { clients };
+        let here = head.transports.iter().any(|transport| transports.contains(transport));
         if here && only.is_none_or(|pattern| fits(pattern, name, &head.requires)) {
             selected.push((name, exchange));
         }

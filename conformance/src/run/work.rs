@@ -6,9 +6,11 @@ use std::sync::{RwLock, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::plan::Cell;
+use super::plan::{Cell, HostedCell};
 use super::pool::Pool;
 use super::{Baseline, CellResult, Plan};
+use crate::exchange::Side;
+use crate::hosting::{self, Setting};
 use crate::replay::{Finding, Replay, Verdict, drive};
 use crate::requirement::Level;
 use crate::revision::Revision;
@@ -114,10 +116,10 @@ impl<'m> Manner<'m> {
 pub fn run(plan: &Plan<'_>, manner: &Manner<'_>, mut tell: impl FnMut(&CellResult)) -> Outcome {
     // Most of the time goes by waiting for the subject.
     let fitting = || thread::available_parallelism().map_or(2, NonZeroUsize::get) * 2;
-    let jobs = manner.jobs.map_or_else(fitting, NonZeroUsize::get).min(plan.cells.len());
+    let jobs = manner.jobs.map_or_else(fitting, NonZeroUsize::get).min(plan.len());
     let next = AtomicUsize::new(0);
     let turns: Vec<RwLock<()>> = plan.subjects.iter().map(|_| RwLock::default()).collect();
-    let mut results: Vec<Option<CellResult>> = plan.cells.iter().map(|_| None).collect();
+    let mut results: Vec<Option<CellResult>> = (0..plan.len()).map(|_| None).collect();
     thread::scope(|scope| {
         let (done, finished) = mpsc::channel();
         for _ in 0..jobs {
@@ -127,7 +129,13 @@ pub fn run(plan: &Plan<'_>, manner: &Manner<'_>, mut tell: impl FnMut(&CellResul
                 let mut pool = Pool::default();
                 loop {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(cell) = plan.cells.get(index) else { return };
+                    let Some(cell) = plan.cells.get(index) else {
+                        let Some(cell) = plan.hosted.get(index - plan.cells.len()) else { return };
+                        if done.send((index, host(plan, *cell, manner))).is_err() {
+                            return;
+                        }
+                        continue;
+                    };
                     // On an instance that all share, what leaves a trace is played alone.
                     let shared = plan.subjects[cell.subject].is_shared();
                     let quiet = plan.exchanges[cell.exchange].1.head.reuse;
@@ -166,6 +174,7 @@ fn play<'s>(plan: &'s Plan<'_>, cell: Cell, manner: &Manner<'s>, pool: &mut Pool
     let started = Instant::now();
     let mut result = CellResult {
         exchange: name,
+        side: Side::Server,
         revision,
         transport: subject.transport(),
         runtime: subject.runtime().to_owned(),
@@ -213,6 +222,48 @@ fn play<'s>(plan: &'s Plan<'_>, cell: Cell, manner: &Manner<'s>, pool: &mut Pool
     };
     let failed = result.verdict == Verdict::Failed;
     result.known = failed && manner.baseline.is_some_and(|baseline| baseline.knows(name, revision));
+    result.elapsed = started.elapsed();
+    result
+}
+
+/// Plays an exchange with a client.
+fn host(plan: &Plan<'_>, cell: HostedCell, manner: &Manner<'_>) -> CellResult {
+    let (name, exchange) = &plan.exchanges[cell.exchange];
+    let client = &plan.clients[cell.client];
+    let started = Instant::now();
+    let mut result = CellResult {
+        exchange: name,
+        side: Side::Client,
+        revision: cell.revision,
+        transport: client.transport(),
+        runtime: client.runtime().to_owned(),
+        verdict: Verdict::Skipped,
+        known: false,
+        findings: Vec::new(),
+        reason: None,
+        requires: exchange.head.requires.clone(),
+        transcript: Vec::new(),
+        elapsed: started.elapsed(),
+    };
+    let setting = Setting::new(exchange, cell.revision, manner.patience, manner.schemas);
+    match hosting::play(&setting, client.as_ref()) {
+        Ok(played) => {
+            result.reason = played.lacks;
+            result.findings = played.findings;
+            result.findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+            if !result.findings.is_empty() {
+                result.transcript = played.transcript;
+            }
+        }
+        Err(problem) => result.findings.push(Finding::unplayable(problem)),
+    }
+    result.verdict = match Verdict::of(&result.findings) {
+        Verdict::Passed if result.reason.is_some() => Verdict::Skipped,
+        Verdict::Warning if manner.strict => Verdict::Failed,
+        verdict => verdict,
+    };
+    let failed = result.verdict == Verdict::Failed;
+    result.known = failed && manner.baseline.is_some_and(|baseline| baseline.knows(name, cell.revision));
     result.elapsed = started.elapsed();
     result
 }

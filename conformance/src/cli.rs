@@ -169,7 +169,7 @@ pub fn main() -> ExitCode {
         Task::Record(_) => later("record"),
         Task::Mutants(_) => later("mutants"),
         Task::Relay { address } => {
-            return hosting::relay(address).map_or(ExitCode::from(2), ExitCode::from);
+            return hosting::relay(address).map_or_else(|_| ExitCode::from(2), ExitCode::from);
         }
     };
     match done {
@@ -202,7 +202,8 @@ impl Run {
 
     fn clients(&self) -> Result<Vec<Box<dyn Client>>, String> {
         let program = |option: &str, line: &str, transport| -> Result<Vec<Box<dyn Client>>, String> {
-            let program = Program::parse(line, transport).map_err(|problem| format!("`{option}`: {problem}"))?;
+            let program =
+                Program::parse(line, transport).map_err(|problem| format!("`{option}`: {problem}"))?;
             Ok(vec![Box::new(program)])
         };
         match (&self.client, &self.client_stdio) {

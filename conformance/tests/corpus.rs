@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use mcp_conformance::corpus;
-use mcp_conformance::exchange::{Action, Exchange, Side, Step, Transport};
+use mcp_conformance::exchange::{Act, Action, Exchange, HostStep, Side, Step, Transport};
 use mcp_conformance::requirement::{self, Level};
 
 fn exchanges() -> Vec<(&'static str, Exchange)> {
@@ -47,9 +47,7 @@ fn every_cited_id_exists_and_applies() {
             Side::Server => "server",
             Side::Client => "client",
         };
-        let nested = steps(&exchange.steps);
-        let cited = exchange.head.requires.iter().chain(nested.iter().flat_map(|step| &step.requires));
-        for id in cited {
+        for id in exchange.cited() {
             let row = requirement::by_id(id).unwrap_or_else(|| panic!("{name}: no requirement `{id}`"));
             assert!(row.role == "both" || row.role == side, "{name}: {id} binds the {}", row.role);
             assert!(row.revisions.overlaps(exchange.head.revisions), "{name}: {id} applies nowhere here");
@@ -92,23 +90,61 @@ fn steps_of_one_transport_stand_where_only_that_is_meant() {
     }
 }
 
+/// What a client is asked and told over one transport alone stands where only that is meant, and each exchange
+/// for clients bears the area that says so.
+#[test]
+fn exchanges_for_clients_keep_to_their_transport() {
+    for (name, exchange) in exchanges() {
+        assert_eq!(name.starts_with("client-"), exchange.head.side == Side::Client, "{name}");
+        for step in exchange.hosted.iter().flat_map(|hosted| &hosted.steps).flat_map(HostStep::all) {
+            let web = matches!(step.act, Act::Request(_) | Act::Respond { .. } | Act::End(_) | Act::Cut(_));
+            let pipes = matches!(step.act, Act::Exit(_) | Act::Started);
+            let everywhere = |transport| match step.over {
+                Some(over) => over == transport,
+                None => exchange.head.transports == [transport],
+            };
+            assert!(!web || everywhere(Transport::Http), "{name} line {}", step.line);
+            assert!(!pipes || everywhere(Transport::Stdio), "{name} line {}", step.line);
+            let travels = step.over.is_none_or(|over| exchange.head.transports.contains(&over));
+            assert!(travels, "{name} line {}: runs nowhere", step.line);
+        }
+    }
+}
+
 /// An exchange that expects nothing shows nothing.
 #[test]
 fn every_exchange_expects_something_on_every_revision() {
     for (name, exchange) in exchanges() {
         for revision in exchange.head.revisions.revisions() {
-            let expects = steps(&exchange.steps).iter().any(|step| {
+            let hosted = exchange.hosted.iter().flat_map(|hosted| &hosted.steps);
+            let looks = hosted.flat_map(HostStep::all).any(|step| {
                 step.only.contains(revision)
-                    && matches!(
-                        step.action,
-                        Action::Expect(_)
-                            | Action::ExpectExit(_)
-                            | Action::ExpectNothing(_)
-                            | Action::Poll(_)
-                            | Action::Http(_)
-                            | Action::Watch(_)
+                    && !matches!(
+                        step.act,
+                        Act::Answer(_)
+                            | Act::Tell(_)
+                            | Act::Respond { .. }
+                            | Act::Write { .. }
+                            | Act::End(_)
+                            | Act::Cut(_)
+                            | Act::Exit(_)
+                            | Act::Flood { .. }
+                            | Act::Wait(_)
                     )
             });
+            let expects = looks
+                || steps(&exchange.steps).iter().any(|step| {
+                    step.only.contains(revision)
+                        && matches!(
+                            step.action,
+                            Action::Expect(_)
+                                | Action::ExpectExit(_)
+                                | Action::ExpectNothing(_)
+                                | Action::Poll(_)
+                                | Action::Http(_)
+                                | Action::Watch(_)
+                        )
+                });
             assert!(expects, "{name}: expects nothing on {revision}");
         }
     }

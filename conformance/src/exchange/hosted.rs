@@ -348,7 +348,10 @@ impl Act {
             let Value::Object(answers) = answers else {
                 return Err(wrong("standing", "answers by method", &answers));
             };
-            return Ok(Self::Standing { answers: answers.into_iter().collect(), most: fields.count("most")? });
+            return Ok(Self::Standing {
+                answers: answers.into_iter().collect(),
+                most: fields.count("most")?,
+            });
         }
         if let Some(pattern) = fields.value("reported") {
             let name = pattern.get("as").and_then(Value::as_str).map(str::to_owned);
@@ -401,9 +404,7 @@ impl Await {
         let method = match pattern.get("method") {
             Some(Value::String(method)) => Some(method.clone()),
             Some(other) => return Err(wrong("method", "a method name", other)),
-            None if pattern.get("result").or(pattern.get("error")).or(pattern.get("$oneOf")).is_some() => {
-                None
-            }
+            None if ["result", "error", "$oneOf"].iter().any(|name| pattern.get(*name).is_some()) => None,
             None => return Err(wrong("expect", "an object with `method`, `result` or `error`", &pattern)),
         };
         let of = fields.string("for")?;
@@ -496,14 +497,14 @@ fn open(pattern: Value) -> Value {
                     Value::Object(opened)
                 }
                 Some("$rest") => Value::Object(members),
-                Some("$oneOf" | "$all" | "$not" | "$optional" | "$contains" | "$unordered" | "$json" | "$bind") => {
-                    Value::Object(members.into_iter().map(|(name, value)| (name, open(value))).collect())
-                }
+                Some(
+                    "$oneOf" | "$all" | "$not" | "$optional" | "$contains" | "$unordered" | "$json" | "$bind",
+                ) => Value::Object(members.into_iter().map(|(name, value)| (name, open(value))).collect()),
                 Some("$byRevision") => {
                     let choices = |value| match value {
-                        Value::Object(choices) => {
-                            Value::Object(choices.into_iter().map(|(name, value)| (name, open(value))).collect())
-                        }
+                        Value::Object(choices) => Value::Object(
+                            choices.into_iter().map(|(name, value)| (name, open(value))).collect(),
+                        ),
                         other => other,
                     };
                     Value::Object(members.into_iter().map(|(name, value)| (name, choices(value))).collect())

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use crate::exchange::Transport;
 use crate::revision::Revision;
-use crate::subject::process::{self, Process};
 use crate::subject::Life;
+use crate::subject::process::{self, Process};
 
 /// A client under test. Each start is a run of its own.
 pub trait Client: fmt::Debug + Sync {

@@ -597,7 +597,13 @@ impl<'e> Game<'e> {
     }
 
     /// A step was not met. Whether the exchange goes on.
-    pub(super) fn failed(&mut self, step: &HostStep, failure: Failure, expected: String, got: String) -> Flow {
+    pub(super) fn failed(
+        &mut self,
+        step: &HostStep,
+        failure: Failure,
+        expected: String,
+        got: String,
+    ) -> Flow {
         let written = step.level.or(self.exchange.head.level);
         let requires = self.cited(Some(step));
         let level = match failure {
@@ -618,7 +624,8 @@ impl<'e> Game<'e> {
         let own = step.map(|step| &step.requires).filter(|ids| !ids.is_empty());
         let ids = own.unwrap_or(&self.exchange.head.requires);
         let binds = |id: &&String| {
-            requirement::by_id(id).is_some_and(|row| row.applies(self.revision) && row.concerns(self.transport))
+            requirement::by_id(id)
+                .is_some_and(|row| row.applies(self.revision) && row.concerns(self.transport))
         };
         let binding: Vec<_> = ids.iter().filter(binds).cloned().collect();
         if binding.is_empty() { ids.clone() } else { binding }

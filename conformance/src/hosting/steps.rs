@@ -133,7 +133,11 @@ impl Game<'_> {
                     let here = |index: usize| ahead > 0 || !self.taken.contains(&index);
                     steps.iter().enumerate().filter(|(index, _)| here(*index)).map(|(_, step)| step).collect()
                 }
-                Act::Reported { .. } | Act::Nothing { .. } | Act::Wait(_) | Act::Closed { .. } | Act::Started => {
+                Act::Reported { .. }
+                | Act::Nothing { .. }
+                | Act::Wait(_)
+                | Act::Closed { .. }
+                | Act::Started => {
                     continue;
                 }
                 _ => return false,
@@ -295,9 +299,8 @@ impl Game<'_> {
     }
 
     fn reported(&mut self, step: &HostStep, pattern: &Pattern, name: Option<&str>, until: Duration) -> Flow {
-        let named = |report: &Value| {
-            name.is_none_or(|name| report.get("as").and_then(Value::as_str) == Some(name))
-        };
+        let named =
+            |report: &Value| name.is_none_or(|name| report.get("as").and_then(Value::as_str) == Some(name));
         let Some(index) = self.reports.iter().position(named) else {
             return self.still(step, until, format!("the client tells {pattern}"));
         };
@@ -332,7 +335,9 @@ impl Game<'_> {
     fn closes(&mut self, step: &HostStep, of: &str, until: Duration) -> Flow {
         let conn = match of {
             "input" => self.process,
-            name => self.calls.iter().rev().find(|call| call.name.as_deref() == Some(name)).map(|call| call.conn),
+            name => {
+                self.calls.iter().rev().find(|call| call.name.as_deref() == Some(name)).map(|call| call.conn)
+            }
         };
         if conn.is_none_or(|conn| self.closed.contains(&conn)) {
             return Flow::Next;
@@ -581,7 +586,9 @@ impl Game<'_> {
                 self.next_id += 1;
             }
             let tagged = ["notifications/progress", "notifications/message", "notifications/cancelled"];
-            if let Some(id) = listen.filter(|_| self.revision.is_modern() && !tagged.contains(&method.as_str())) {
+            if let Some(id) =
+                listen.filter(|_| self.revision.is_modern() && !tagged.contains(&method.as_str()))
+            {
                 let params = members.entry("params").or_insert_with(|| json!({}));
                 if let Value::Object(params) = params {
                     let meta = params.entry("_meta").or_insert_with(|| json!({}));

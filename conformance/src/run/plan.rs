@@ -83,7 +83,8 @@ impl<'s> Plan<'s> {
         transports.dedup();
         let guests: Vec<_> = clients.iter().map(|client| client.transport()).collect();
         let exchanges = exchanges(selection.only.as_deref(), &transports, &guests)?;
-        let subjects = if exchanges.iter().any(|(_, exchange)| exchange.hosted.is_none()) { subjects } else { &[] };
+        let subjects =
+            if exchanges.iter().any(|(_, exchange)| exchange.hosted.is_none()) { subjects } else { &[] };
         let wanted: &[Revision] =
             if selection.revisions.is_empty() { &Revision::ALL } else { &selection.revisions };
         let mut declared = Vec::new();

@@ -80,7 +80,14 @@ fn modern(ledger: &Ledger, message: &Value, web: &WebRequest, breaches: &mut Vec
     if let Some((_, Some(problem))) = tool {
         let expected = format!("no call of a tool with a bad annotation ({problem})");
         let got = name.to_owned();
-        breaches.push(ledger.breach("annotation", Level::Must, &["C-HDR-08"], "/params/name", &expected, got));
+        breaches.push(ledger.breach(
+            "annotation",
+            Level::Must,
+            &["C-HDR-08"],
+            "/params/name",
+            &expected,
+            got,
+        ));
         return;
     }
     let mut lines = Headers::new();
@@ -93,7 +100,16 @@ fn modern(ledger: &Ledger, message: &Value, web: &WebRequest, breaches: &mut Vec
             "MCP-Protocol-Version" => &["C-HDR-01", "C-HDR-02", "C-HTTP-03"],
             "Mcp-Method" => &["C-HDR-03", "C-HTTP-03"],
             "Mcp-Name" => &["C-HDR-04", "C-HDR-05", "C-TASK-14"],
-            _ => &["C-HDR-07", "C-HDR-12", "C-HDR-13", "C-HDR-14", "C-HDR-15", "C-HDR-17", "C-SEPX-01", "C-SEPX-03"],
+            _ => &[
+                "C-HDR-07",
+                "C-HDR-12",
+                "C-HDR-13",
+                "C-HDR-14",
+                "C-HDR-15",
+                "C-HDR-17",
+                "C-SEPX-01",
+                "C-SEPX-03",
+            ],
         };
         let got = web.header(name);
         if got.as_deref().is_none_or(|got| !says(got, wanted)) {
@@ -164,7 +180,12 @@ pub(in crate::hosting) fn annotation_problem(schema: &Value) -> Option<String> {
     problem.or_else(|| (count(schema, 0) > reached).then(|| "out of reach".to_owned()))
 }
 
-fn reachable(schema: &Value, names: &mut BTreeSet<String>, reached: &mut usize, depth: usize) -> Option<String> {
+fn reachable(
+    schema: &Value,
+    names: &mut BTreeSet<String>,
+    reached: &mut usize,
+    depth: usize,
+) -> Option<String> {
     let properties = schema.get("properties").and_then(Value::as_object);
     for (property, schema) in properties.into_iter().flatten().take(1000) {
         if let Some(name) = schema.get("x-mcp-header") {

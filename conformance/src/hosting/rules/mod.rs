@@ -178,7 +178,14 @@ impl Ledger {
             self.breach("utf-8", Level::Must, &["B-TRANS-01", "B-BASE-02"], "", "UTF-8", printable(bytes))
         })?;
         let message: Value = serde_json::from_str(text).map_err(|error| {
-            self.breach("json", Level::Must, ids, "", &format!("one JSON object ({error})"), shorten(text, 300))
+            self.breach(
+                "json",
+                Level::Must,
+                ids,
+                "",
+                &format!("one JSON object ({error})"),
+                shorten(text, 300),
+            )
         })?;
         match message {
             Value::Array(items) if self.speaks() == Revision::V2025_03_26 && !items.is_empty() => Ok(items),
@@ -251,7 +258,13 @@ impl Ledger {
         self.settled.unwrap_or(revision)
     }
 
-    fn call(&mut self, method: &str, members: &Map<String, Value>, message: &Value, breaches: &mut Vec<Breach>) {
+    fn call(
+        &mut self,
+        method: &str,
+        members: &Map<String, Value>,
+        message: &Value,
+        breaches: &mut Vec<Breach>,
+    ) {
         let empty = Value::Object(Map::new());
         let params = members.get("params").unwrap_or(&empty);
         if !params.is_object() {
@@ -399,7 +412,13 @@ impl Ledger {
             "notifications/cancelled" => self.cancel(params, breaches),
             "notifications/roots/list_changed" if self.revision.is_modern() => {
                 let got = Value::from(method);
-                breaches.push(self.must("method", &["B-BASE-01"], "/method", "a method of this revision", &got));
+                breaches.push(self.must(
+                    "method",
+                    &["B-BASE-01"],
+                    "/method",
+                    "a method of this revision",
+                    &got,
+                ));
             }
             _ => {}
         }
@@ -533,11 +552,25 @@ impl Ledger {
         matches!(self.handshake, Handshake::Answered | Handshake::Done)
     }
 
-    fn must(&self, rule: &'static str, ids: &[&'static str], at: &str, expected: &str, got: &Value) -> Breach {
+    fn must(
+        &self,
+        rule: &'static str,
+        ids: &[&'static str],
+        at: &str,
+        expected: &str,
+        got: &Value,
+    ) -> Breach {
         self.breach(rule, Level::Must, ids, at, expected, shorten(&got.to_string(), 300))
     }
 
-    fn should(&self, rule: &'static str, ids: &[&'static str], at: &str, expected: &str, got: &Value) -> Breach {
+    fn should(
+        &self,
+        rule: &'static str,
+        ids: &[&'static str],
+        at: &str,
+        expected: &str,
+        got: &Value,
+    ) -> Breach {
         self.breach(rule, Level::Should, ids, at, expected, shorten(&got.to_string(), 300))
     }
 

@@ -82,7 +82,13 @@ const MEMBERS: [Member; 26] = [
 ];
 
 /// Holds the parameters of a request or notification against the shapes of its method.
-pub(super) fn check(ledger: &Ledger, method: &str, params: &Value, _request: bool, breaches: &mut Vec<Breach>) {
+pub(super) fn check(
+    ledger: &Ledger,
+    method: &str,
+    params: &Value,
+    _request: bool,
+    breaches: &mut Vec<Breach>,
+) {
     for Member(of, name, required, fits, expected) in &MEMBERS {
         if *of != method {
             continue;
@@ -184,10 +190,8 @@ pub(super) fn input(
         breaches.push(ledger.must("input", ids, &format!("{at}/{name}"), expected, got));
     };
     match method {
-        "ping" => {
-            if result.as_object().is_none_or(|members| members.keys().any(|name| name != "_meta")) {
-                breaches.push(ledger.must("input", &["LB-PING-01"], at, "an empty object", result));
-            }
+        "ping" if result.as_object().is_none_or(|members| members.keys().any(|name| name != "_meta")) => {
+            breaches.push(ledger.must("input", &["LB-PING-01"], at, "an empty object", result));
         }
         "roots/list" => {
             let Some(roots) = result.get("roots").and_then(Value::as_array) else {

@@ -88,7 +88,7 @@ pub(super) fn check(ledger: &mut Ledger, id: &Value, method: &str, sent: &Value,
             breaches.push(ledger.must("round", &["C-MRTR-06"], &at, "an answer to what was asked", value));
             continue;
         };
-        if value.get("method").or(value.get("jsonrpc")).or(value.get("resultType")).is_some() {
+        if ["method", "jsonrpc", "resultType"].iter().any(|name| value.get(*name).is_some()) {
             breaches.push(ledger.must("round", &["C-WIRE-06"], &at, "a bare result", value));
         }
         let method = request.get("method").and_then(Value::as_str).unwrap_or_default();

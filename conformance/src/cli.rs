@@ -109,6 +109,9 @@ struct Serve {
     /// Ask every request over HTTP for one of the suite's tokens
     #[arg(long, conflicts_with = "stdio")]
     tokens: bool,
+    /// Refuse over HTTP what clients must not do though its meaning is clear
+    #[arg(long, conflicts_with = "stdio")]
+    strict: bool,
     /// Plant this fault
     #[arg(long, value_name = "NAME")]
     mutant: Option<String>,
@@ -259,6 +262,7 @@ impl Serve {
             runtime: self.runtime.as_str().to_owned(),
             http: self.http,
             tokens: self.tokens,
+            strict: self.strict,
             mutant: self.mutant,
             threads: self.threads,
             many: self.many,

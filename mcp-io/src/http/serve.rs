@@ -86,6 +86,14 @@ impl<R: Runtime, L: FromStd> Http<R, L> {
         self
     }
 
+    /// Refuses what clients must not do though its meaning is clear. Off by default; see
+    /// [`Settings::strict`].
+    #[must_use]
+    pub const fn strict(mut self, strict: bool) -> Self {
+        self.settings.strict = strict;
+        self
+    }
+
     /// Asks every request for a token.
     #[must_use]
     pub fn authorizer(mut self, authorizer: Authorizer) -> Self {

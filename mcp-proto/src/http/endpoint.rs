@@ -10,6 +10,8 @@ use super::media::{self, Accepts};
 use super::mirror;
 use super::origin::Origins;
 use super::response::Response;
+use super::value;
+use crate::model::ProtocolVersion;
 use crate::model::meta::key as meta_key;
 use crate::model::method::ServerMethod;
 use crate::rpc::{self, Error, Message, Params, Parsed, RequestId, code, str_from_json};
@@ -30,6 +32,11 @@ pub struct Settings {
     pub retry: Option<Duration>,
     /// Where clients of 2024-11-05 find the transport that they know. Off by default.
     pub sse: Option<HttpSse>,
+    /// Refuses what clients must not do though its meaning is clear: an `Accept` of a POST that does not take
+    /// both JSON and events (406), and in a session of 2025-06-18 or later an `MCP-Protocol-Version` that is
+    /// missing or is not the negotiated one (400). Off by default: then the answer is of a type that the client
+    /// takes, and the session's version counts, whichever served one a header names.
+    pub strict: bool,
 }
 
 impl Default for Settings {
@@ -40,6 +47,7 @@ impl Default for Settings {
             keep_alive: Some(Duration::from_secs(15)),
             retry: Some(Duration::from_secs(1)),
             sse: None,
+            strict: false,
         }
     }
 }
@@ -211,7 +219,9 @@ impl Endpoint {
             return Taken::Refused(Response::refused(415, why));
         }
         let accepts = media::accepts(head);
-        if !accepts.json && !accepts.sse {
+        let takes =
+            if self.settings.strict { accepts.json && accepts.sse } else { accepts.json || accepts.sse };
+        if !takes {
             let why = "expected `Accept: application/json, text/event-stream`";
             return Taken::Refused(Response::refused(406, why));
         }
@@ -240,6 +250,29 @@ impl Endpoint {
             }
             Route::Refused(refusal) => Taken::Refused(self.refused(refusal, id_of(&parsed))),
         }
+    }
+
+    /// Whether a request of a session names the version that the session has settled on, where that is
+    /// [asked for](Settings::strict). [spec: 2025-06-18 basic/transports#protocol-version-header]
+    ///
+    /// # Errors
+    ///
+    /// The answer: 400.
+    #[allow(clippy::result_large_err)] // the error is what is sent
+    pub fn check_session_version(&self, head: &impl Head, settled: ProtocolVersion) -> Result<(), Response> {
+        if !self.settings.strict || !settled.has_version_header() {
+            return Ok(());
+        }
+        let named = head.value("mcp-protocol-version").ok().flatten().and_then(|raw| value::plain(raw).ok());
+        if named == Some(settled.as_str()) {
+            return Ok(());
+        }
+        let found = match named {
+            Some(name) => alloc::format!("{}", rpc::Short(name)),
+            None => "none".into(),
+        };
+        let why = alloc::format!("expected `MCP-Protocol-Version: {settled}`, as negotiated; found {found}");
+        Err(Response::refused(400, why))
     }
 
     /// What the headers of a 2026-07-28 request must say. The body's own faults come first, and the machine

@@ -80,6 +80,13 @@ impl ProtocolVersion {
         matches!(self.era(), Era::Modern)
     }
 
+    /// The requests of a session over HTTP name its version in `MCP-Protocol-Version`.
+    /// [spec: 2025-06-18 basic/transports#protocol-version-header]
+    #[must_use]
+    pub const fn has_version_header(self) -> bool {
+        !matches!(self, Self::V2024_11_05 | Self::V2025_03_26)
+    }
+
     /// JSON-RPC batch arrays must be received. [spec: 2025-03-26 basic#batching]
     #[must_use]
     pub const fn has_batches(self) -> bool {

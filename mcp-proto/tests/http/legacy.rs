@@ -834,3 +834,64 @@ fn the_questions_of_a_task_end_with_the_session() {
     net.settle();
     assert_eq!(net.jobs(), 0, "a task waits for an answer that cannot come");
 }
+
+/// LB-LIFE, C and D: the version that was settled on counts; that a header names another that is served
+/// changes nothing, unless the endpoint is strict.
+#[test]
+fn another_served_version_in_the_header_is_refused_if_strict() {
+    let kit = Kit::default();
+    for strict in [false, true] {
+        let mut settings = Settings::default();
+        settings.strict = strict;
+        let mut net = Net::with(&kit.service(), settings);
+        let refused = if strict { 400 } else { 200 };
+        for version in VERSIONS {
+            let session = net.session(version, json!({}));
+            let ping = session.post(&plain(1, "ping"));
+            let (status, _) = net.ask(&ping);
+            assert_eq!(status, 200, "{version}");
+            // 2025-03-26 has no such header.
+            let refused = if version == "2025-03-26" { 200 } else { refused };
+            let other = if version == "2025-06-18" { "2025-11-25" } else { "2025-06-18" };
+            for (request, named) in [
+                (ping.clone().set("MCP-Protocol-Version", other), other),
+                (ping.clone().without("MCP-Protocol-Version"), "none"),
+            ] {
+                let (status, message) = net.ask(&request);
+                assert_eq!(status, refused, "{version}: {named}");
+                let told = message["error"]["message"].as_str().unwrap_or_default();
+                assert!(refused == 200 || (told.contains(version) && told.contains(named)), "{told}");
+            }
+            for request in [session.get(), session.delete()] {
+                let got = net.send(&request.set("MCP-Protocol-Version", other));
+                let allowed = [200, 204, refused];
+                assert!(allowed.contains(&net.status(got)) && (refused == 200 || net.status(got) == refused));
+            }
+            // What is not served is refused in any case. LS-VER-02
+            let (status, _) = net.ask(&ping.set("MCP-Protocol-Version", "2099-01-01"));
+            assert_eq!(status, 400);
+        }
+    }
+}
+
+/// A client has to take both; which of them it names is looked at only if the endpoint is strict.
+#[test]
+fn an_accept_of_one_type_is_refused_if_strict() {
+    let kit = Kit::default();
+    for (strict, expected) in [(false, 200), (true, 406)] {
+        let mut settings = Settings::default();
+        settings.strict = strict;
+        let mut net = Net::with(&kit.service(), settings);
+        let opening = Request::post(initialize("2025-11-25", json!({})).to_string());
+        for accept in ["application/json", "text/event-stream", "application/json, text/*;q=0"] {
+            let got = net.send(&opening.clone().set("Accept", accept));
+            assert_eq!(net.status(got), expected, "{accept}");
+        }
+        for accept in ["*/*", "text/event-stream, application/json;q=0.1", "application/*, text/*"] {
+            let got = net.send(&opening.clone().set("Accept", accept));
+            assert_eq!(net.status(got), 200, "{accept}");
+        }
+        let got = net.send(&opening.clone().without("Accept"));
+        assert_eq!(net.status(got), 200, "without the header everything is taken");
+    }
+}

@@ -184,31 +184,49 @@ impl HttpService {
             },
             Taken::Initialize(post) => self.initialize(post, principal, now, unix),
             Taken::Session(id, post) => {
-                let found = self.sessions().find(id, principal.as_ref(), now);
-                match (found, self.permit(&post.parsed, principal.as_ref())) {
-                    (None, _) => Reply::Full(unknown_session(post.request_id())),
-                    (Some(_), Err(response)) => Reply::Full(response),
-                    (Some(shared), Ok(())) => self.legacy(&shared, post, principal, now, unix),
+                let found = self.session(head, id, post.request_id(), principal.as_ref(), now);
+                match found.and_then(|shared| {
+                    self.permit(&post.parsed, principal.as_ref())?;
+                    Ok(shared)
+                }) {
+                    Ok(shared) => self.legacy(&shared, post, principal, now, unix),
+                    Err(response) => Reply::Full(response),
                 }
             }
             Taken::Stream { session, last_event_id } => {
-                let found = self.sessions().find(session, principal.as_ref(), now);
-                match found {
-                    Some(shared) => self.stream(&shared, last_event_id, now),
-                    None => Reply::Full(unknown_session(None)),
+                match self.session(head, session, None, principal.as_ref(), now) {
+                    Ok(shared) => self.stream(&shared, last_event_id, now),
+                    Err(response) => Reply::Full(response),
                 }
             }
-            Taken::End(id) => {
-                let found = self.sessions().remove(id, principal.as_ref());
-                match found {
-                    Some(shared) => {
-                        end(&shared);
-                        Reply::Full(Response::empty(crate::http::ResponseHead::new(204)))
-                    }
-                    None => Reply::Full(unknown_session(None)),
+            Taken::End(id) => match self.session(head, id, None, principal.as_ref(), now) {
+                Ok(shared) => {
+                    let _ = self.sessions().remove(id, principal.as_ref());
+                    end(&shared);
+                    Reply::Full(Response::empty(crate::http::ResponseHead::new(204)))
                 }
-            }
+                Err(response) => Reply::Full(response),
+            },
         }
+    }
+
+    /// The session that a request names, if it is this caller's.
+    #[allow(clippy::result_large_err)] // the error is what is sent
+    fn session(
+        &self,
+        head: &impl Head,
+        id: &str,
+        request: Option<&RequestId>,
+        principal: Option<&Principal>,
+        now: Instant,
+    ) -> Result<Arc<Shared>, Response> {
+        let found = self.sessions().find(id, principal, now);
+        let shared = found.ok_or_else(|| unknown_session(request))?;
+        let version = shared.lock().connection.session_version();
+        if let Some(version) = version {
+            self.0.endpoint.check_session_version(head, version)?;
+        }
+        Ok(shared)
     }
 
     /// Ends what has gone on for too long: sessions that nobody uses, requests and tasks whose time is

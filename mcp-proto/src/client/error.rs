@@ -34,6 +34,8 @@ pub enum CallError {
     UnknownResultType(String),
     /// The server asks for what this side did not declare.
     Undeclared(ClientCapabilities),
+    /// A question of the server has no answer: which, and why. The call was given up.
+    Unanswered(String),
     /// The server, or the revision that both speak, does not have the method.
     NotOffered(Str),
     /// The params have no JSON form, or not that of an object.
@@ -114,6 +116,7 @@ impl fmt::Display for CallError {
                 write!(f, "the answer is of an unknown kind: {:?}", Short(kind).0)
             }
             Self::Undeclared(_) => f.write_str("the server asks for what this client did not declare"),
+            Self::Unanswered(reason) => write!(f, "a question of the server has no answer: {reason}"),
             Self::NotOffered(method) => write!(f, "the server does not offer {method}"),
             Self::Invalid(reason) => write!(f, "the request cannot be written: {reason}"),
             Self::TooManyCalls => f.write_str("too many calls are open"),

@@ -22,6 +22,7 @@ mod builder;
 mod bus;
 mod call;
 mod calls;
+pub mod client;
 mod dispatch;
 mod error;
 mod handler;

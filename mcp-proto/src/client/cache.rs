@@ -115,7 +115,6 @@ impl Cache {
     }
 
     /// Someone else calls now: what only the one before may see is forgotten.
-    #[allow(dead_code)] // for transports with credentials
     pub(crate) fn change_context(&mut self) {
         self.epoch += 1;
         self.retain(|_, _, scope| scope == CacheScope::Public);

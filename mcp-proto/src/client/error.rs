@@ -5,6 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::http::Unauthorized;
 use crate::model::view::WriteError;
 use crate::model::{ClientCapabilities, ElicitUrl, Str};
 use crate::rpc::{self, Short};
@@ -55,6 +56,8 @@ pub enum CallError {
         /// The beginning of the body, for people.
         detail: String,
     },
+    /// HTTP: the server asks for an access token, or for one that allows more.
+    Unauthorized(Box<Unauthorized>),
     /// HTTP: the connection broke before the answer was there. The call may have been carried out.
     Lost(String),
 }
@@ -130,6 +133,7 @@ impl fmt::Display for CallError {
             Self::NotModern => f.write_str("the server speaks no revision without a handshake"),
             Self::Http { status, detail } if detail.is_empty() => write!(f, "HTTP status {status}"),
             Self::Http { status, detail } => write!(f, "HTTP status {status}: {detail}"),
+            Self::Unauthorized(why) => why.fmt(f),
             Self::Lost(reason) => write!(f, "the connection broke: {reason}"),
         }
     }
@@ -139,6 +143,7 @@ impl core::error::Error for CallError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
             Self::Rpc(error) => Some(error),
+            Self::Unauthorized(why) => Some(&**why),
             _ => None,
         }
     }

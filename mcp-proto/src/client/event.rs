@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use serde_json::value::RawValue;
 
 use super::error::CallError;
+use super::http::Unauthorized;
 use super::request::Request;
 use crate::model::method::ServerMethod;
 use crate::model::{
@@ -115,6 +116,9 @@ pub enum Event<'b> {
     Notification(Notice<'b>),
     /// An array of messages: hand each to [`handle_member`](super::Connection::handle_member).
     Batch(rpc::Batch<'b>),
+    /// HTTP: something waits for an access token:
+    /// [`authorize`](super::http::Client::authorize) or [`decline`](super::http::Client::decline).
+    Unauthorized(Unauthorized),
     /// The server broke the protocol, or sent what nobody waits for. Nothing came of it: this is for logs.
     Violation(Violation),
 }
@@ -343,6 +347,8 @@ pub enum ViolationKind {
     Params,
     /// A batch where there are none.
     Batch,
+    /// HTTP: a notification, an answer of this side, or the stream of a session was refused.
+    Refused,
 }
 
 impl Violation {

@@ -9,6 +9,7 @@ pub(crate) mod engine;
 mod error;
 mod event;
 mod gate;
+pub mod http;
 pub(crate) mod outbox;
 mod pages;
 mod parked;

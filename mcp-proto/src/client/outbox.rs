@@ -21,7 +21,7 @@ pub(crate) trait Outbox {
 
 /// What a request is about, for those who address it.
 #[derive(Debug)]
-#[allow(dead_code)] // a byte stream needs no address
+#[allow(dead_code)] // HTTP reads the same in the message
 pub(crate) struct About<'a> {
     /// The id on the wire. Never used again.
     pub(crate) wire: i64,
@@ -73,7 +73,6 @@ impl Purpose {
 
 /// What a notification is about.
 #[derive(Debug)]
-#[allow(dead_code)] // a byte stream needs no address
 pub(crate) struct Notice<'a> {
     pub(crate) method: &'a str,
     pub(crate) version: ProtocolVersion,
@@ -90,7 +89,6 @@ pub(crate) enum Answering {
 
 /// Where a message came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code)] // a byte stream has one
 pub(crate) enum Origin {
     /// A stream that all messages share: bytes, or the GET stream of a legacy session.
     Shared,

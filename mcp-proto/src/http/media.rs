@@ -161,6 +161,11 @@ impl<'a> Iterator for Split<'a> {
     }
 }
 
+/// The media type that a `Content-Type` names, without its parameters.
+pub(crate) fn essence(value: &[u8]) -> &[u8] {
+    trim(Split::new(trim(value), b';').next().unwrap_or_default())
+}
+
 /// Whether `Content-Type` says `application/json`, in any letter case and with any parameters (JSON is
 /// UTF-8 whatever they say).
 ///

@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Display};
 
 pub use self::arguments::check_arguments;
+pub(crate) use self::arguments::mirrored;
 use super::head::{Head, Repeated};
 use super::printable;
 use super::value;

@@ -233,13 +233,13 @@ impl core::error::Error for Invalid {}
 
 /// `scheme://host:port`; the port that a web scheme has anyway is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Origin {
+pub(crate) struct Origin {
     scheme: Box<str>,
     authority: Authority,
 }
 
 impl Origin {
-    fn parse(text: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let colon = text.iter().position(|byte| *byte == b':')?;
         let (scheme, rest) = text.split_at(colon);
         let tail = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -252,6 +252,11 @@ impl Origin {
             authority.port = None;
         }
         Some(Self { scheme: scheme.into(), authority })
+    }
+
+    /// In lower case.
+    pub(crate) fn scheme(&self) -> &str {
+        &self.scheme
     }
 
     fn is_loopback(&self) -> bool {

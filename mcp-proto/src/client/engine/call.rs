@@ -199,7 +199,6 @@ impl Engine {
     }
 
     /// Sends what a request asked once more, under a fresh id: after the transport corrected something.
-    #[allow(dead_code)] // for transports that can
     pub(crate) fn resend<O: Outbox>(&mut self, wire: i64, now: Instant, out: &mut O) -> bool {
         match self.table.close_wire(wire) {
             Some(Purpose::Call(id) | Purpose::Listen(id)) => {

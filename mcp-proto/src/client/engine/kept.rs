@@ -43,7 +43,6 @@ impl Engine {
     }
 
     /// Someone else calls from now on.
-    #[allow(dead_code)] // for transports with credentials
     pub(crate) fn change_context(&mut self) {
         self.cache.change_context();
     }

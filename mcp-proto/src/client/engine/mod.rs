@@ -2,6 +2,7 @@
 
 mod ask;
 mod call;
+mod http;
 mod kept;
 mod listen;
 mod notice;
@@ -28,6 +29,8 @@ use super::tools::Tools;
 use crate::model::ProtocolVersion;
 use crate::rpc::{Malformed, Message};
 use crate::time::Instant;
+
+pub(crate) use self::response::wire_of;
 
 /// The machine behind a [`Connection`](super::Connection) and an HTTP client.
 ///

@@ -117,7 +117,7 @@ impl Engine {
         out.request(&about, |out| write::own(config, wire, DISCOVER, version, out, "{}"));
     }
 
-    fn initialize<O: Outbox>(
+    pub(super) fn initialize<O: Outbox>(
         &mut self,
         version: ProtocolVersion,
         mut tried: Vec<ProtocolVersion>,
@@ -273,7 +273,12 @@ impl Engine {
     }
 
     /// It is known what the server speaks: what waits is sent.
-    fn ready<O: Outbox>(&mut self, facts: ServerFacts, now: Instant, out: &mut O) -> Event<'static> {
+    pub(super) fn ready<O: Outbox>(
+        &mut self,
+        facts: ServerFacts,
+        now: Instant,
+        out: &mut O,
+    ) -> Event<'static> {
         self.verdict = Some(Verdict::new(facts.version));
         self.facts = Some(facts);
         self.phase = Phase::Ready;
@@ -340,24 +345,6 @@ impl Engine {
         }
     }
 
-    /// The server forgot a legacy session: another handshake is made, once. The calls of `refused`, which the
-    /// server did not take, are sent again after it; what else is open fails, event by event.
-    /// [spec: 2025-11-25 basic/transports#session-management]
-    #[allow(dead_code)] // for transports with sessions
-    pub(crate) fn session_lost<O: Outbox>(&mut self, refused: &[i64], now: Instant, out: &mut O) {
-        let Some(version) = self.version().filter(|version| !version.is_modern()) else { return };
-        self.asks.clear();
-        for wire in refused {
-            if let Some(Purpose::Call(call)) = self.table.close_wire(*wire) {
-                self.table.drop_token(call);
-                self.requeue(call);
-            }
-        }
-        self.fail_all(&CallError::Lost("the session ended".into()), true);
-        self.table.forget_wires();
-        self.initialize(version, Vec::new(), now, out);
-    }
-
     pub(super) fn stream_ended(&mut self) -> Option<Event<'static>> {
         self.table.forget_wires();
         self.asks.clear();
@@ -381,7 +368,7 @@ impl Engine {
 }
 
 impl ServerFacts {
-    const fn bare(version: ProtocolVersion) -> Self {
+    pub(super) const fn bare(version: ProtocolVersion) -> Self {
         Self { version, identity: None, capabilities: None, instructions: None }
     }
 

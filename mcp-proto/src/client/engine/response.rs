@@ -23,7 +23,7 @@ enum Type<'b> {
 
 /// The request of ours that an id names. Ours are whole numbers; some servers answer with their digits as a
 /// string, which can be nobody else's (E03).
-pub(super) fn wire_of(id: &RequestId) -> Option<i64> {
+pub(crate) fn wire_of(id: &RequestId) -> Option<i64> {
     if let Some(wire) = id.as_i64() {
         return Some(wire);
     }

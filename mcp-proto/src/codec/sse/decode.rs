@@ -207,6 +207,14 @@ impl SseDecoder {
         None
     }
 
+    /// The event that is lent, again.
+    pub(crate) fn current(&self) -> Option<SseEvent<'_>> {
+        match self.lent.then(|| self.lend_event())? {
+            SseFrame::Event(event) => Some(event),
+            SseFrame::TooLong { .. } => None,
+        }
+    }
+
     /// Another stream begins, in place of one that ended: an event that was not complete is dropped.
     /// The id to resume from and the time to wait stay.
     pub fn restart(&mut self) {

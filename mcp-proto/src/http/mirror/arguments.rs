@@ -47,6 +47,30 @@ pub fn check_arguments<'h>(
     wanted.iter().try_for_each(|wanted| wanted.check(lookup(&header_name(wanted.argument))))
 }
 
+/// What a client writes into the headers `Mcp-Param-*` of a `tools/call`: the name of each header, in lower
+/// case, and its encoded value, for each annotated argument that has one. The other direction of [`check_arguments`].
+///
+/// What no header can repeat is left out: the check of the other side says better what is wrong with it.
+/// [spec: basic/transports/streamable-http#client-behavior]
+pub(crate) fn mirrored(arguments: Option<&RawValue>, annotated: &[HeaderArgument]) -> Vec<(String, String)> {
+    let mut wanted: Vec<Wanted<'_, '_>> = annotated.iter().map(Wanted::new).collect();
+    wanted.sort_by(|a, b| a.argument.path().cmp(b.argument.path()));
+    let found = arguments.is_none_or(|arguments| search(arguments.get(), &mut wanted, 0).is_ok());
+    let values = wanted.iter().filter(|wanted| found && !wanted.twice).filter_map(|wanted| {
+        let value = match wanted.found?.get() {
+            "null" => return None,
+            json => Body::read(json).ok()?,
+        };
+        let value = match value {
+            Body::Integer(value) => format!("{value}"),
+            Body::Boolean(value) => format!("{value}"),
+            Body::Text(value) => value::encode(&value).into_owned(),
+        };
+        Some((header_name(wanted.argument), value))
+    });
+    values.collect()
+}
+
 /// An annotated argument and what the call has for it.
 struct Wanted<'a, 'b> {
     argument: &'a HeaderArgument,

@@ -293,3 +293,90 @@ proptest! {
         prop_assert_eq!(check_arguments(|name| head.value(name), Some(&body), &args).is_ok(), text == other);
     }
 }
+
+/// What a client mirrors is what the check takes, for every argument that a header can repeat.
+/// C-HDR-07, C-HDR-11, C-HDR-12, C-HDR-13, C-HDR-17, C-HDR-18, C-HDR-19; the values are those that the
+/// official suite sends.
+#[test]
+fn a_client_mirrors_what_the_server_checks() {
+    let argument = |header: &str, kind: &str| format!(r#"{{"type":"{kind}","x-mcp-header":"{header}"}}"#);
+    let schema = [
+        ("region", "Region", "string"),
+        ("priority", "Priority", "integer"),
+        ("verbose", "Verbose", "boolean"),
+        ("debug", "Debug", "boolean"),
+        ("empty_val", "EmptyVal", "string"),
+        ("method_val", "Method", "string"),
+        ("non_ascii_val", "NonAscii", "string"),
+        ("whitespace_val", "Whitespace", "string"),
+        ("leading_space_val", "LeadingSpace", "string"),
+        ("trailing_space_val", "TrailingSpace", "string"),
+        ("internal_space_val", "InternalSpace", "string"),
+        ("control_char_val", "ControlChar", "string"),
+        ("crlf_val", "CrLf", "string"),
+        ("tab_val", "Tab", "string"),
+    ]
+    .map(|(name, header, kind)| format!("{name:?}:{}", argument(header, kind)))
+    .join(",");
+    let schema: JsonSchema =
+        serde_json::from_str(&format!(r#"{{"type":"object","properties":{{{schema}}}}}"#)).unwrap();
+    let annotated = schema.header_arguments().unwrap();
+    let call = |arguments: &str| {
+        let arguments = RawValue::from_string(arguments.into()).unwrap();
+        let mut mirrored = mirrored(Some(&arguments), &annotated);
+        let mut head = TestHead::new();
+        for (name, value) in &mirrored {
+            head = head.with(alloc::boxed::Box::leak(name.clone().into_boxed_str()), value);
+        }
+        check_arguments(|name| head.value(name), Some(&arguments), &annotated).unwrap();
+        mirrored.sort();
+        mirrored
+    };
+    let all = call(
+        r#"{"region":"us-west1","priority":42,"verbose":false,"debug":true,"empty_val":"",
+            "method_val":"test-method","float_val":3.14159,"non_ascii_val":"Hello, 世界",
+            "whitespace_val":" padded ","leading_space_val":" us-west1","trailing_space_val":"us-west1 ",
+            "internal_space_val":"us west 1","control_char_val":"line1\nline2","crlf_val":"line1\r\nline2",
+            "tab_val":"\tindented","query":"SELECT * FROM users"}"#,
+    );
+    let expected = [
+        ("ControlChar", "=?base64?bGluZTEKbGluZTI=?="),
+        ("CrLf", "=?base64?bGluZTENCmxpbmUy?="),
+        ("Debug", "true"),
+        ("EmptyVal", ""),
+        ("InternalSpace", "us west 1"),
+        ("LeadingSpace", "=?base64?IHVzLXdlc3Qx?="),
+        ("Method", "test-method"),
+        ("NonAscii", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+        ("Priority", "42"),
+        ("Region", "us-west1"),
+        ("Tab", "=?base64?CWluZGVudGVk?="),
+        ("TrailingSpace", "=?base64?dXMtd2VzdDEg?="),
+        ("Verbose", "false"),
+        ("Whitespace", "=?base64?IHBhZGRlZCA=?="),
+    ];
+    let expected = expected.map(|(name, value)| (format!("mcp-param-{}", name.to_lowercase()), value.into()));
+    assert_eq!(all, expected);
+
+    let with_null = call(r#"{"region":"us-east1","priority":1.0,"verbose":null,"query":"SELECT 1"}"#);
+    assert_eq!(
+        with_null,
+        [("mcp-param-priority", "1"), ("mcp-param-region", "us-east1")].map(|(a, b)| (a.into(), b.into()))
+    );
+    assert_eq!(call("{}"), []);
+    assert_eq!(mirrored(None, &annotated), []);
+}
+
+/// B-HDR-01: what no header can repeat is not sent; the other side says what is wrong with it.
+#[test]
+fn what_no_header_can_repeat_is_not_mirrored() {
+    let schema: JsonSchema =
+        serde_json::from_str(r#"{"type":"object","properties":{"n":{"type":"integer","x-mcp-header":"N"}}}"#)
+            .unwrap();
+    let annotated = schema.header_arguments().unwrap();
+    for arguments in [r#"{"n":1.5}"#, r#"{"n":9007199254740993}"#, r#"{"n":[1]}"#, r#"{"n":1,"n":1}"#, "[1]"]
+    {
+        let arguments = RawValue::from_string(arguments.into()).unwrap();
+        assert_eq!(mirrored(Some(&arguments), &annotated), [], "{arguments}");
+    }
+}

@@ -282,6 +282,8 @@ impl Hub {
             Event::ListenEnded { subscription, lost } => self.listen_ended(subscription, lost, now),
             Event::ElicitationComplete { elicitation_id } => self.hooks.elicitation_complete(elicitation_id),
             Event::Notification(notice) => self.notification(&notice),
+            // Over HTTP only, and only if whoever drives it said that it gets tokens.
+            Event::Unauthorized(_) => {}
             Event::Batch(batch) => return Some(batch),
             Event::Violation(violation) => self.hooks.violation(violation),
         }

@@ -55,6 +55,21 @@ impl Runtime for Smol {
     }
 }
 
+#[cfg(feature = "http")]
+impl mcp_io::client::http::Connect for Smol {
+    type Tcp = crate::Duplex<smol::net::TcpStream>;
+
+    async fn resolve(&self, host: &str, port: u16) -> std::io::Result<Vec<std::net::SocketAddr>> {
+        smol::net::resolve((host, port)).await
+    }
+
+    async fn connect(&self, address: std::net::SocketAddr) -> std::io::Result<Self::Tcp> {
+        let stream = smol::net::TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(crate::Duplex::new(stream))
+    }
+}
+
 /// A timer of smol.
 #[derive(Debug)]
 pub struct Alarm(Timer);

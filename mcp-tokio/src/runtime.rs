@@ -55,6 +55,21 @@ impl Runtime for Tokio {
     }
 }
 
+#[cfg(feature = "http")]
+impl mcp_io::client::http::Connect for Tokio {
+    type Tcp = crate::Duplex<tokio::net::TcpStream>;
+
+    async fn resolve(&self, host: &str, port: u16) -> std::io::Result<Vec<std::net::SocketAddr>> {
+        Ok(tokio::net::lookup_host((host, port)).await?.collect())
+    }
+
+    async fn connect(&self, address: std::net::SocketAddr) -> std::io::Result<Self::Tcp> {
+        let stream = tokio::net::TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(crate::Duplex::new(stream))
+    }
+}
+
 /// A timer of tokio.
 #[derive(Debug)]
 pub struct Alarm(Pin<Box<Sleep>>);

@@ -1,5 +1,7 @@
 //! The client's side: servers that are started as children of this process.
 
 mod child;
+#[cfg(feature = "http")]
+pub mod http;
 
 pub use child::{Child, Exit, Process, Stderr};

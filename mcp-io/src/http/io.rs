@@ -148,7 +148,10 @@ impl<I: Io, R: Runtime> rt::Write for Stream<I, R> {
 
 /// The time and the tasks of a runtime.
 #[derive(Debug, Clone)]
-pub(super) struct Within<R>(pub(super) R);
+pub(crate) struct Within<R>(pub(crate) R);
+
+// A runtime is a handle: nothing in it is pinned.
+impl<R> Unpin for Within<R> {}
 
 impl<R: Runtime> rt::Timer for Within<R> {
     fn sleep(&self, duration: Duration) -> Pin<Box<dyn rt::Sleep>> {

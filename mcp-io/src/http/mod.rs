@@ -10,7 +10,7 @@
 
 mod body;
 mod connection;
-mod io;
+pub(crate) mod io;
 mod respond;
 mod serve;
 

@@ -131,7 +131,7 @@ fn a_child_that_is_dropped_is_gone() {
         let numbers = (second.id().unwrap(), number(&mut second).await);
         {
             let mut shutdown = pin!(second.shutdown());
-            poll_fn(|cx| Poll::Ready(assert!(shutdown.as_mut().poll(cx).is_pending()))).await;
+            assert!(poll_fn(|cx| Poll::Ready(shutdown.as_mut().poll(cx).is_pending())).await);
         }
         drop(second);
         rt::eventually(|| is_away(numbers.0, numbers.1)).await;

@@ -1,5 +1,6 @@
 //! Streamable HTTP.
 
+mod agent;
 mod h2;
 mod hostile;
 mod mounted;

@@ -1,0 +1,78 @@
+//! A byte stream as hyper wants it, plain or encrypted.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use hyper::rt::{self, ReadBufCursor};
+
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+use super::tls::TlsStream;
+use crate::Io;
+
+/// Most bytes of one read.
+const ROOM: usize = 16 << 10;
+
+pub(super) enum Wire<I> {
+    Plain(I),
+    #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+    Tls(Box<TlsStream<I>>),
+}
+
+impl<I: Io> Wire<I> {
+    fn io(&mut self) -> &mut dyn Io {
+        match self {
+            Self::Plain(io) => io,
+            #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+            Self::Tls(io) => &mut **io,
+        }
+    }
+}
+
+pub(super) struct Stream<I> {
+    wire: Wire<I>,
+    scratch: Box<[u8]>,
+}
+
+impl<I> Stream<I> {
+    pub(super) fn new(wire: Wire<I>) -> Self {
+        Self { wire, scratch: vec![0; ROOM].into() }
+    }
+}
+
+// It is never pinned: `Io` is polled by reference.
+impl<I> Unpin for Stream<I> {}
+
+impl<I: Io> rt::Read for Stream<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        mut buf: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        let Self { wire, scratch } = &mut *self;
+        let room = buf.remaining().min(scratch.len());
+        if room > 0 {
+            let got = ready!(wire.io().poll_read(cx, &mut scratch[..room]))?;
+            buf.put_slice(&scratch[..got]);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<I: Io> rt::Write for Stream<I> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if buf.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        self.wire.io().poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.wire.io().poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.wire.io().poll_flush(cx))?;
+        self.wire.io().poll_close(cx)
+    }
+}

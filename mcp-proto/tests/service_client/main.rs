@@ -1,4 +1,12 @@
 //! The client as futures, against the project's own server and against scripted ones.
-#![allow(clippy::unwrap_used, clippy::panic)] // tests
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod asks;
 mod basics;
+mod calls;
+mod ends;
+mod listen;
+mod lists;
+mod rig;
+mod rounds;
+mod tasks;

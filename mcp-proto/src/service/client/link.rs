@@ -55,7 +55,7 @@ impl Link {
         self.hub.work(now);
     }
 
-    /// Room for at least `want` bytes to be read into; tell how many came with [`commit`](Self::commit).
+    /// Room for `want` bytes to be read into, at least one and at most 1 MiB; tell how many came with [`commit`](Self::commit).
     pub fn spare(&mut self, want: usize) -> &mut [u8] {
         self.lines.spare(want)
     }

@@ -122,16 +122,15 @@ impl Pair {
         let (now, unix) = self.time();
         self.session.handle_timeout(now, unix);
         self.link.process(now);
-        let there = self.link.output().len();
-        self.session.spare(there.max(1))[..there].copy_from_slice(self.link.output());
+        let output = self.link.output();
+        let there = fill(self.session.spare(output.len()), output);
         self.session.commit(there);
         self.link.advance(there);
         self.session.process(now, unix);
         self.called.extend(core::iter::from_fn(|| self.session.next_job()).map(alloc::boxed::Box::pin));
         self.called.retain_mut(|job| job.as_mut().poll(cx).is_pending());
         let output = self.session.output();
-        let back = output.len();
-        self.link.spare(back.max(1))[..back].copy_from_slice(output);
+        let back = fill(self.link.spare(output.len()), output);
         self.link.commit(back);
         self.session.advance(back);
         self.link.process(now);
@@ -144,4 +143,11 @@ impl Pair {
     fn next_deadline(&self) -> Option<Instant> {
         self.link.next_deadline().into_iter().chain(self.session.next_deadline()).min()
     }
+}
+
+/// Copies what fits.
+fn fill(room: &mut [u8], bytes: &[u8]) -> usize {
+    let fits = bytes.len().min(room.len());
+    room[..fits].copy_from_slice(&bytes[..fits]);
+    fits
 }

@@ -133,6 +133,15 @@ impl InputResponse {
         })
     }
 
+    /// Appends the answer as `version` has it. On an error, when it has no JSON form, `out` is as it was.
+    pub fn write(&self, out: &mut Vec<u8>, version: ProtocolVersion) -> Result<(), WriteError> {
+        match self {
+            Self::Elicit(answer) => answer.write(version, out),
+            Self::CreateMessage(answer) => answer.write(version, out),
+            Self::ListRoots(answer) => answer.write(version, out),
+        }
+    }
+
     /// The kind of request that this answers.
     #[must_use]
     pub const fn kind(&self) -> InputKind {

@@ -1,6 +1,10 @@
+mod cache;
 mod calls;
 mod era;
+mod legacy;
+mod lists;
 mod pair;
 mod rounds;
-#[allow(dead_code)]
 mod script;
+mod subscriptions;
+mod tasks;

@@ -12,7 +12,7 @@ use crate::client::event::{AskId, Asked, Event, Violation, ViolationKind};
 use crate::client::outbox::{Answering, Origin, Outbox};
 use crate::model::meta::key;
 use crate::model::{
-    ClientCapabilities, InputKind, InputRequest, InputResponse, ProtocolVersion, check_tool_use, view,
+    ClientCapabilities, InputKind, InputRequest, InputResponse, ProtocolVersion, check_tool_use,
 };
 use crate::rpc::{self, Error, Members, Params, RequestId, code, write_str};
 
@@ -156,7 +156,7 @@ impl Engine {
         let answer = match answer {
             Ok(answer) if answer.kind() == ask.kind => {
                 let mut result = Vec::new();
-                match view::write(&mut result, version, &answer) {
+                match answer.write(&mut result, version) {
                     Ok(()) => Ok(result),
                     Err(_) => Err(Error::internal()),
                 }

@@ -153,8 +153,9 @@ impl Engine {
         let Some(version) = self.version() else { return };
         let epoch = self.cache.epoch();
         match self.table.get(id).map(|call| &call.stage) {
-            // It was resumed: it is asked for when time goes on.
-            Some(Stage::Task(_)) | None => return,
+            // It was resumed.
+            Some(Stage::Task(_)) => return self.plan_poll(id, Some(now)),
+            None => return,
             Some(Stage::Listen(_)) if !version.is_modern() => return self.listen_legacy(id, version, out),
             Some(_) => {}
         }
@@ -176,7 +177,6 @@ impl Engine {
             self.table.use_token(id, wire);
         }
         self.write_call(id, wire, version, out);
-        let _ = now;
     }
 
     fn write_call<O: Outbox>(&self, id: CallId, wire: i64, version: ProtocolVersion, out: &mut O) {

@@ -61,13 +61,13 @@ impl Driven {
         driven
     }
 
-    /// A task of which only the name is known: it is asked for at once.
+    /// A task of which only the name is known: it is asked for as soon as the server is ready.
     pub(super) const fn resumed(id: Str) -> Self {
         Self {
             id,
             status: TaskStatus::Working,
             interval: USUAL,
-            next_poll: Some(Instant::ZERO),
+            next_poll: None,
             open: InputRequests::new(),
             answered: BTreeSet::new(),
             updates: Vec::new(),
@@ -136,7 +136,7 @@ impl Engine {
 
     /// Asks where a task stands, or for its result.
     pub(super) fn poll<O: Outbox>(&mut self, id: CallId, now: Instant, out: &mut O) {
-        let Some(version) = self.version() else { return };
+        let Some(version) = self.version() else { return self.plan_poll(id, None) };
         let Some(call) = self.table.get(id) else { return };
         let Stage::Task(task) = &call.stage else { return };
         let result_is_due = version.has_core_tasks() && task.status != TaskStatus::Working;
@@ -153,6 +153,15 @@ impl Engine {
             call.due = if result_is_due { None } else { call.how.timeout.map(|timeout| now + timeout) };
             if let Stage::Task(task) = &mut call.stage {
                 task.next_poll = None;
+            }
+        });
+    }
+
+    /// When a task is asked for next.
+    pub(super) fn plan_poll(&mut self, id: CallId, at: Option<Instant>) {
+        self.table.update(id, |call| {
+            if let Stage::Task(driven) = &mut call.stage {
+                driven.next_poll = at;
             }
         });
     }
@@ -301,11 +310,7 @@ impl Engine {
     pub(super) fn hurry(&mut self, id: CallId, task: &Task, now: Instant) {
         let asked = self.table.get(id).is_some_and(|call| call.wire.is_some());
         if self.follow(id, task, now) == Some(true) && !asked {
-            self.table.update(id, |call| {
-                if let Stage::Task(driven) = &mut call.stage {
-                    driven.next_poll = Some(now);
-                }
-            });
+            self.plan_poll(id, Some(now));
         }
     }
 

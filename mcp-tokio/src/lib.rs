@@ -30,7 +30,7 @@ pub use io::{Duplex, Split, Stream};
 pub use listen::Tcp;
 #[cfg(unix)]
 pub use listen::Unix;
-pub use mcp_io::client::{Child, Exit, Process, Stderr};
+pub use mcp_io::client::{Child, ConfigError, Entry, Exit, Process, Servers, Stderr, Target};
 #[cfg(feature = "http")]
 pub use mcp_io::http::{HttpBody, HttpListener, Responding};
 pub use mcp_io::{ByteStream, Listen, MemoryStream, Serve, ServeError, Stdio, Transport};

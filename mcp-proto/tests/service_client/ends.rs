@@ -173,7 +173,7 @@ fn notifications_go_both_ways() {
     let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let heard = std::sync::Arc::clone(&seen);
     let builder = client().on_notification(move |method, params| {
-        heard.lock().unwrap().push(format!("{method} {}", params.get()))
+        heard.lock().unwrap().push(format!("{method} {}", params.get()));
     });
     let (client, mut rig) = Rig::modern(builder, tools());
     rig.notify("com.example/hi", json!({"a": [1]}));

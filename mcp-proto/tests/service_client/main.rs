@@ -5,6 +5,7 @@ mod asks;
 mod basics;
 mod calls;
 mod ends;
+mod http;
 mod listen;
 mod lists;
 mod rig;

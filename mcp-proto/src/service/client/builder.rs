@@ -10,9 +10,11 @@ use core::time::Duration;
 use std::panic::catch_unwind;
 
 use super::handle::Connecting;
+use super::http::HttpLink;
 use super::link::Link;
 use super::respond::{Asking, Refusal, Responders, responder};
 use super::shared::Shared;
+use crate::client::http::{Settings, Token, Unauthorized};
 use crate::client::{CallOptions, Change, Config, Mode, Verdict, Violation};
 use crate::limits::Limits;
 use crate::model::{
@@ -164,6 +166,18 @@ impl ClientBuilder {
         self
     }
 
+    /// Gets access tokens. HTTP: called when the server asks for one, or for one that allows more; what was
+    /// refused is sent again with it, once the token is there. One search at a time.
+    /// [spec: basic/authorization]
+    pub fn on_unauthorized<F, Fut>(mut self, get: F) -> Self
+    where
+        F: Fn(Unauthorized) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Token, Refusal>> + Send + 'static,
+    {
+        self.hooks.responders.token = Some(Arc::new(move |why| Box::pin(get(why))));
+        self
+    }
+
     /// Hears what servers log. What is logged at all: [`set_level`](super::Client::set_level).
     pub fn on_log(mut self, hear: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
         self.hooks.on_log = Some(Arc::new(hear));
@@ -266,7 +280,7 @@ impl ClientBuilder {
     #[must_use]
     pub fn capabilities(&self) -> ClientCapabilities {
         let mut has = ClientCapabilities::new();
-        let Responders { elicit, elicit_url, sample } = &self.hooks.responders;
+        let Responders { elicit, elicit_url, sample, .. } = &self.hooks.responders;
         if elicit.is_some() {
             has = has.form_elicitation();
         }
@@ -298,6 +312,20 @@ impl ClientBuilder {
         let shared = Shared::new();
         let connecting = Connecting::new(Arc::clone(&shared), self.options, config.limits.max_pages);
         (connecting, Link::new(config, shared, Box::new(self.hooks), self.roots.unwrap_or_default()))
+    }
+
+    /// A connection over HTTP, in two halves: the link is for the adapter that has the sockets, and the other
+    /// half becomes the [`Client`](super::Client).
+    pub fn http_link(self, settings: Settings) -> (Connecting, HttpLink) {
+        let config = self.config();
+        let shared = Shared::new();
+        let settings = match self.hooks.responders.token {
+            Some(_) => settings.gets_tokens(true),
+            None => settings,
+        };
+        let connecting = Connecting::new(Arc::clone(&shared), self.options, config.limits.max_pages);
+        let roots = self.roots.unwrap_or_default();
+        (connecting, HttpLink::new(config, settings, shared, Box::new(self.hooks), roots))
     }
 
     fn config(&self) -> Arc<Config> {

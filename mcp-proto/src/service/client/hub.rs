@@ -11,16 +11,16 @@ use core::time::Duration;
 use super::builder::Hooks;
 use super::listen::{Feed, Heard};
 use super::machine::Machine;
-use super::respond::{Address, Asking, Control, Job, Refusal};
+use super::respond::{Address, Answer, Asking, Control, Given, Job};
 use super::shared::{Command, Shared};
 use super::slot::{News, Outcome, Slot};
+use crate::client::http::Unauthorized;
 use crate::client::{
     AskId, Asked, CallError, CallId, CallOptions, Change, Event, Notice, Round, Rounds, Violation,
 };
 use crate::model::method::ServerMethod;
 use crate::model::{
-    InputRequest, InputResponse, InputResponses, Json, ListRootsResult, LoggingLevel, Root, Str,
-    SubscriptionFilter,
+    InputRequest, InputResponses, Json, ListRootsResult, LoggingLevel, Root, Str, SubscriptionFilter,
 };
 use crate::rpc::{Batch, write_str};
 use crate::time::Instant;
@@ -34,6 +34,8 @@ pub(super) struct Hub {
     hooks: Box<Hooks>,
     open: BTreeMap<CallId, Open>,
     asks: BTreeMap<AskId, Arc<Control>>,
+    /// A token is being got.
+    authorization: Option<Arc<Control>>,
     pub(super) jobs: VecDeque<Job>,
     /// Calls that wait until output is written.
     held: VecDeque<Command>,
@@ -89,6 +91,7 @@ impl Hub {
             hooks,
             open: BTreeMap::new(),
             asks: BTreeMap::new(),
+            authorization: None,
             jobs: VecDeque::new(),
             held: VecDeque::new(),
             roots,
@@ -214,7 +217,7 @@ impl Hub {
                 self.machine.notify(&method, params.as_deref(), now);
             }
             Command::Level(level) => self.level = Some(level),
-            Command::Close => self.close(),
+            Command::Close => self.close(now),
         }
     }
 
@@ -282,9 +285,8 @@ impl Hub {
             Event::ListenEnded { subscription, lost } => self.listen_ended(subscription, lost, now),
             Event::ElicitationComplete { elicitation_id } => self.hooks.elicitation_complete(elicitation_id),
             Event::Notification(notice) => self.notification(&notice),
-            // Over HTTP only, and only if whoever drives it said that it gets tokens.
-            Event::Unauthorized(_) => {}
             Event::Batch(batch) => return Some(batch),
+            Event::Unauthorized(why) => self.unauthorized(why, now),
             Event::Violation(violation) => self.hooks.violation(violation),
         }
         None
@@ -371,7 +373,7 @@ impl Hub {
     ) {
         if matches!(request, InputRequest::ListRoots) {
             let roots = ListRootsResult::new(self.roots.clone());
-            return self.answered(to, Ok(roots.into()), now);
+            return self.answered(to, Ok(Given::from(roots)), now);
         }
         let asking = Asking { server: self.shared.server(), key, is_of_task };
         let future = self.hooks.responders.respond(request, asking);
@@ -381,9 +383,43 @@ impl Hub {
         }
     }
 
+    /// What waits for a token is sent again when there is one; one search for it is enough for all.
+    fn unauthorized(&mut self, why: Unauthorized, now: Instant) {
+        if self.authorization.is_some() {
+            return;
+        }
+        let control = Arc::new(Control::default());
+        self.authorization = Some(Arc::clone(&control));
+        let future = self.hooks.responders.token(why);
+        match Job::start(future, Address::Authorization, control, Arc::clone(&self.shared)) {
+            Ok(answer) => self.answered(Address::Authorization, answer, now),
+            Err(job) => self.jobs.push_back(job),
+        }
+    }
+
     /// A responder has come to an end.
-    fn answered(&mut self, to: Address, answer: Result<InputResponse, Refusal>, now: Instant) {
+    fn answered(&mut self, to: Address, answer: Answer, now: Instant) {
+        let answer = answer.map(|given| match given {
+            Given::Response(response) => Some(response),
+            Given::Token(token) => {
+                self.machine.authorize(Some(token), now);
+                None
+            }
+        });
+        let answer = match (&to, answer) {
+            (Address::Authorization, answer) => {
+                self.authorization = None;
+                if answer.is_err() {
+                    self.machine.authorize(None, now);
+                }
+                return;
+            }
+            (_, Ok(Some(response))) => Ok(response),
+            (_, Ok(None)) => return,
+            (_, Err(refusal)) => Err(refusal),
+        };
         let (call, key) = match to {
+            Address::Authorization => return,
             Address::Ask(ask) => {
                 if self.asks.remove(&ask).is_some() {
                     self.machine.respond(ask, answer.map_err(|refusal| refusal.error), now);
@@ -396,7 +432,7 @@ impl Hub {
         if open.asking.remove(&key).is_none() {
             return;
         }
-        let given = answer.and_then(|answer| Ok(Json::from_serialize(&answer)?));
+        let given = answer.and_then(|response| Ok(Json::from_serialize(&response)?));
         let given = match given {
             Ok(given) => given,
             Err(refusal) => {
@@ -472,14 +508,15 @@ impl Hub {
     }
 
     /// The user of the client is done with it.
-    pub(super) fn close(&mut self) {
+    fn close(&mut self, now: Instant) {
         self.closing = true;
         self.fail_all(&CallError::Closed);
+        self.machine.close(now);
     }
 
     /// Whoever waits learns that it is in vain.
     pub(super) fn fail_all(&mut self, error: &CallError) {
-        for control in mem::take(&mut self.asks).into_values() {
+        for control in mem::take(&mut self.asks).into_values().chain(self.authorization.take()) {
             control.cancel();
         }
         self.jobs.clear();

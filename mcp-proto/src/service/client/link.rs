@@ -104,10 +104,13 @@ impl Link {
                 return hub.violation(Violation::new(ViolationKind::Malformed, detail, None));
             }
         };
-        let Some(event) = hub.machine.handle(line, now) else { return };
+        let Machine::Bytes(bytes) = &mut hub.machine else { return };
+        let Some(event) = bytes.connection.handle(line, now, bytes.out.bytes_mut()) else { return };
         let Some(batch) = hub.route(event, now) else { return };
         for message in batch {
-            if let Some(event) = hub.machine.handle_member(message, now) {
+            let Machine::Bytes(bytes) = &mut hub.machine else { return };
+            let event = bytes.connection.handle_member(message, now, bytes.out.bytes_mut());
+            if let Some(event) = event {
                 hub.route(event, now);
             }
             hub.settle(now);
@@ -122,13 +125,15 @@ impl Link {
     /// The bytes to write next; say how many were with [`advance`](Self::advance).
     #[must_use]
     pub fn output(&self) -> &[u8] {
-        let Machine::Bytes(bytes) = &self.hub.machine;
-        bytes.out.pending()
+        match &self.hub.machine {
+            Machine::Bytes(bytes) => bytes.out.pending(),
+            Machine::Http(_) => &[],
+        }
     }
 
     /// So many bytes of [`output`](Self::output) were written.
     pub fn advance(&mut self, written: usize) {
-        let Machine::Bytes(bytes) = &mut self.hub.machine;
+        let Machine::Bytes(bytes) = &mut self.hub.machine else { return };
         bytes.out.advance(written);
         self.provoked = self.provoked.min(bytes.out.len());
     }
@@ -169,7 +174,7 @@ impl Link {
         }
         self.is_ended = true;
         self.hub.stream_ended();
-        let Machine::Bytes(bytes) = &mut self.hub.machine;
+        let Machine::Bytes(bytes) = &mut self.hub.machine else { return };
         let event = bytes.connection.eof();
         let left = bytes.out.len();
         bytes.out.advance(left);

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
 use super::shared::{Command, Shared};
+use crate::client::http::{Token, Unauthorized};
 use crate::client::{AskId, CallId, ServerFacts};
 use crate::model::{
     CreateMessage, CreateMessageResult, ElicitForm, ElicitResult, ElicitUrl, InputRequest, InputResponse, Str,
@@ -120,9 +121,24 @@ pub(super) struct Responders {
     pub(super) elicit: Option<Responder<ElicitForm, ElicitResult>>,
     pub(super) elicit_url: Option<Responder<ElicitUrl, ElicitResult>>,
     pub(super) sample: Option<Responder<CreateMessage, CreateMessageResult>>,
+    #[allow(clippy::type_complexity)] // used once
+    pub(super) token: Option<Arc<dyn Fn(Unauthorized) -> BoxFuture<Result<Token, Refusal>> + Send + Sync>>,
 }
 
-type Answer = Result<InputResponse, Refusal>;
+/// What a job comes to.
+pub(super) type Answer = Result<Given, Refusal>;
+
+#[allow(clippy::large_enum_variant)] // made in order to be matched: a box would only cost
+pub(super) enum Given {
+    Response(InputResponse),
+    Token(Token),
+}
+
+impl<T: Into<InputResponse>> From<T> for Given {
+    fn from(response: T) -> Self {
+        Self::Response(response.into())
+    }
+}
 
 impl Responders {
     /// Puts a question. What is not registered was not declared either, and is not asked.
@@ -154,9 +170,20 @@ impl Responders {
     }
 }
 
+impl Responders {
+    /// Asks for a token.
+    pub(super) fn token(&self, why: Unauthorized) -> BoxFuture<Answer> {
+        let Some(get) = &self.token else { return refused(undeclared()) };
+        match catch_unwind(AssertUnwindSafe(|| get(why))) {
+            Ok(token) => Box::pin(async move { Ok(Given::Token(token.await?)) }),
+            Err(_) => refused(panicked()),
+        }
+    }
+}
+
 fn into<Q, A>(respond: Option<&Responder<Q, A>>, question: Q, asking: Asking) -> BoxFuture<Answer>
 where
-    A: Into<InputResponse> + Send + 'static,
+    A: Into<Given> + Send + 'static,
 {
     match respond {
         Some(respond) => {
@@ -184,6 +211,7 @@ fn panicked() -> Refusal {
 pub(super) enum Address {
     Round { call: CallId, key: Str },
     Ask(AskId),
+    Authorization,
 }
 
 /// Stops a job from outside.

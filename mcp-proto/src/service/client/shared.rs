@@ -9,10 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::listen::Feed;
 use super::machine::Erased;
-use super::respond::{Address, Refusal};
+use super::respond::{Address, Answer};
 use super::slot::Slot;
 use crate::client::{CallError, CallId, CallOptions, Parked, ServerFacts, Verdict};
-use crate::model::{InputResponse, InputResponses, LoggingLevel, Root, Str, SubscriptionFilter};
+use crate::model::{InputResponses, LoggingLevel, Root, Str, SubscriptionFilter};
 
 /// What is to be done with the machine. It belongs to the driver alone: handles leave word in the inbox.
 pub(super) enum Command {
@@ -45,7 +45,7 @@ pub(super) enum Command {
     /// A responder has come to an end.
     Answered {
         to: Address,
-        answer: Result<InputResponse, Refusal>,
+        answer: Answer,
     },
     Roots(Vec<Root>),
     Notify {

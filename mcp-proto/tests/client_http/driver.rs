@@ -12,7 +12,9 @@ use mcp_proto::client::request::{self, Request as Call};
 use mcp_proto::client::{
     Asked, CallError, CallId, CallOptions, Change, Config, ConfigBuilder, Event, Round, Violation,
 };
-use mcp_proto::model::{Implementation, ProtocolVersion, SubscriptionFilter};
+use mcp_proto::model::{
+    ElicitResult, Implementation, InputKind, InputResponse, ProtocolVersion, SubscriptionFilter,
+};
 use mcp_proto::time::Instant;
 use serde_json::{Value, json};
 
@@ -332,4 +334,14 @@ pub(crate) fn discovered(sent: &Sent) -> Value {
         json!({"supportedVersions": ["2026-07-28"], "ttlMs": 0, "cacheScope": "public",
             "capabilities": {"tools": {"listChanged": true}, "resources": {}, "prompts": {}}}),
     )
+}
+
+/// What a user filled in.
+pub(crate) fn accept(content: &Value) -> InputResponse {
+    let json = json!({"action": "accept", "content": content}).to_string();
+    InputResponse::decode_as(InputKind::Elicit, &json).unwrap()
+}
+
+pub(crate) fn decline() -> InputResponse {
+    InputResponse::Elicit(ElicitResult::decline())
 }

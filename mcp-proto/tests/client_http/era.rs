@@ -115,6 +115,10 @@ fn some_answers_say_nothing() {
     driver.lost(&probe);
     assert!(driver.sent().is_empty());
     assert!(matches!(driver.event(), Seen::Unusable(CallError::Lost(_))));
+    let (mut driver, _) = fresh();
+    driver.pass(std::time::Duration::from_secs(10));
+    assert!(driver.sent().is_empty());
+    assert!(matches!(driver.event(), Seen::Unusable(CallError::TimedOut)));
     let (mut driver, probe) = fresh();
     driver.respond(&probe, 401, &[("www-authenticate", "Bearer")], "");
     assert!(driver.sent().is_empty());
@@ -156,7 +160,15 @@ fn the_oldest_transport_is_found() {
         // Without the stream there is no connection.
         let call = driver.tool("add", json!({}));
         driver.end(&stream);
-        assert!(matches!(driver.event(), Seen::Failed(failed, CallError::Closed) if failed == call));
+        let events = driver.events();
+        assert!(
+            matches!(&events[..], [Seen::Failed(failed, CallError::Closed), Seen::Other(respawn)]
+                if respawn == "Respawn" && *failed == call),
+            "{events:?}"
+        );
+        driver.with(|client, now, out| assert!(client.start(now, out).is_none()));
+        let init = driver.one();
+        assert_eq!((&*init.rpc(), init.request.url.as_str()), ("initialize", URL));
     }
 }
 

@@ -2,9 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod auth;
 mod driver;
 mod era;
+mod hostile;
+mod legacy;
 mod modern;
+mod official;
+mod pair;
 
 #[allow(dead_code, unreachable_pub)] // shared with the tests of the server
 #[path = "../http/harness.rs"]

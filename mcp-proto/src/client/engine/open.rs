@@ -334,6 +334,10 @@ impl Engine {
             Phase::Probing { wire, version, .. } => {
                 self.table.close_wire(wire);
                 out.abandon(wire, version);
+                if self.mirrors {
+                    // Over HTTP silence says nothing about what a server speaks: an older one refuses.
+                    return Some(self.unusable(CallError::TimedOut));
+                }
                 self.probed(Err(CallError::TimedOut), now, out)
             }
             Phase::Handshake { wire, version, .. } => {

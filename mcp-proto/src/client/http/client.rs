@@ -214,13 +214,13 @@ impl Client {
     pub fn handle<'b>(&mut self, frame: Frame<'b>, now: Instant, out: &mut Vec<Action>) -> Option<Event<'b>> {
         let id = frame.exchange;
         let exchange = self.traffic.open.get_mut(&id)?;
-        let status = exchange.status;
+        let is_success = exchange.is_success();
         match (&exchange.role, frame.content) {
             (Role::Events, Part::Endpoint(bytes)) => {
                 self.endpoint(bytes, now, out);
                 None
             }
-            (Role::Request(asked), Part::Message(bytes) | Part::Other(bytes)) if status >= 300 => {
+            (Role::Request(asked), Part::Message(bytes) | Part::Other(bytes)) if !is_success => {
                 let refusal = Refusal::read(bytes, asked.wire, &self.traffic.limits);
                 exchange.refusal = Some(refusal);
                 None

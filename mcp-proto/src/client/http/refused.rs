@@ -39,8 +39,14 @@ pub(super) fn beginning(bytes: &[u8]) -> String {
 
 impl Client {
     /// A request was answered with a status that is no success.
-    pub(super) fn refused(&mut self, asked: Asked, exchange: Exchange, now: Instant, out: &mut Vec<Action>) {
-        let status = exchange.status;
+    pub(super) fn refused(
+        &mut self,
+        asked: Asked,
+        exchange: Exchange,
+        status: u16,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) {
         let (error, is_own, detail) = match exchange.refusal {
             Some(Refusal::Error { error, is_own }) => (Some(error), is_own, String::new()),
             Some(Refusal::Text(text)) => (None, false, text),
@@ -169,7 +175,7 @@ impl Client {
                 .filter(|(_, exchange)| exchange.session == session)
                 .map(|(id, exchange)| match &exchange.role {
                     // It will be told the same, or run nevertheless.
-                    Role::Request(asked) if exchange.status == 0 => {
+                    Role::Request(asked) if exchange.status.is_none() => {
                         undecided.push(asked.wire);
                         (*id, false)
                     }

@@ -1,6 +1,7 @@
 //! How responses begin and end.
 
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -17,6 +18,8 @@ use crate::client::{CallError, Event, ViolationKind};
 use crate::http::media;
 use crate::time::Instant;
 
+/// The longest session id that is taken, in bytes. What is longer is none.
+const MAX_SESSION: usize = 4 << 10;
 /// How often one call waits for a token. [spec: basic/authorization#step-up-authorization-flow]
 const TOKEN_TRIES: u8 = 3;
 
@@ -31,7 +34,7 @@ impl Client {
         out: &mut Vec<Action>,
     ) -> Kind {
         let Some(exchange) = self.traffic.open.get_mut(&id) else { return Kind::Nothing };
-        exchange.status = status;
+        exchange.status = Some(status);
         if is_redirect(status) && !matches!(exchange.role, Role::Over) {
             self.redirect(id, status, fields, now, out);
             return Kind::Nothing;
@@ -52,16 +55,20 @@ impl Client {
         } else {
             Kind::Other
         };
-        let is_success = (200..300).contains(&status);
+        let is_success = exchange.is_success();
         match &mut exchange.role {
             Role::Request(asked) if is_success => {
                 if asked.purpose == Purpose::Handshake {
                     // A session id is visible ASCII. [spec: 2025-11-25 basic/transports#session-management]
                     let session = fields.first("mcp-session-id").and_then(|id| core::str::from_utf8(id).ok());
-                    let is_id = |id: &&str| !id.is_empty() && id.bytes().all(|b| b.is_ascii_graphic());
+                    let is_id = |id: &&str| {
+                        (1..=MAX_SESSION).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic())
+                    };
                     self.traffic.session = session.map(str::trim).filter(is_id).map(Into::into);
                 }
                 exchange.is_events = kind == Kind::Events;
+                // Nothing is sent again that was taken.
+                exchange.request.body = Arc::from([]);
                 if exchange.is_events {
                     asked.resume.opened(now);
                 }
@@ -215,13 +222,13 @@ impl Client {
                 self.request_ended(asked, exchange, (last_event_id, retry), outcome, now, out);
             }
             Role::Note => {
-                if let (0, Err(lost)) = (exchange.status, outcome) {
+                if let (None, Err(lost)) = (exchange.status, outcome) {
                     self.come_to_nothing(Role::Note, CallError::Lost(lost.0), now, out);
                 }
             }
             Role::Listen(mut resume) => {
                 let is_over = match exchange.status {
-                    0 | 429 | 500..=599 => false,
+                    None | Some(429 | 500..=599) => false,
                     _ => !exchange.is_events,
                 };
                 let settings = &self.traffic.settings.reconnect;
@@ -234,7 +241,7 @@ impl Client {
                     Err(lost) => CallError::Lost(lost.0),
                     Ok(()) if exchange.is_events => CallError::Closed,
                     Ok(()) => CallError::Http {
-                        status: exchange.status,
+                        status: exchange.status.unwrap_or_default(),
                         detail: "expected a stream of events of 2024-11-05".into(),
                     },
                 };
@@ -262,22 +269,24 @@ impl Client {
             && matches!(self.traffic.transport, Transport::Streamable);
         if asked.is_resumed && !exchange.is_events {
             // It may be out of order for a while, or know nothing of the stream.
-            if matches!(status, 0 | 429 | 500..=599)
+            if matches!(status, None | Some(429 | 500..=599))
                 && let Some(at) = asked.resume.broke("", retry, &self.traffic.settings.reconnect, now)
             {
                 return self.traffic.reopen(at, Role::Request(asked));
             }
             let reason = match status {
-                0 => lost(outcome),
-                _ => alloc::format!("the stream of the answer cannot be taken up again (status {status})"),
+                None => lost(outcome),
+                Some(status) => {
+                    alloc::format!("the stream of the answer cannot be taken up again (status {status})")
+                }
             };
             return self.fail_request(&asked, CallError::Lost(reason), now, out);
         }
-        if status == 0 {
+        let Some(status) = status else {
             return self.fail_request(&asked, CallError::Lost(lost(outcome)), now, out);
-        }
-        if status >= 300 {
-            return self.refused(asked, exchange, now, out);
+        };
+        if !exchange.is_success() {
+            return self.refused(asked, exchange, status, now, out);
         }
         if matches!(self.traffic.transport, Transport::Events { .. }) {
             // The answer comes on the stream.
@@ -320,13 +329,17 @@ impl Client {
             let event = self.engine.give_up(error);
             return self.backlog.push_back(event);
         }
-        let mut out = Out { traffic: &mut self.traffic, actions: out, now };
-        let open: Vec<ExchangeId> = out.traffic.open.keys().copied().collect();
+        let open: Vec<ExchangeId> = self.traffic.open.keys().copied().collect();
         for id in open {
-            out.close(id);
+            Out { traffic: &mut self.traffic, actions: out, now }.close(id);
         }
         let event = self.engine.eof();
         self.backlog.extend(event);
+        while let Some(event) = self.through(now, out, |engine, out| engine.handle_timeout(now, out)) {
+            self.note_end(Some(&event));
+            self.backlog.push_back(event);
+        }
+        self.backlog.push_back(Event::Respawn);
     }
 }
 

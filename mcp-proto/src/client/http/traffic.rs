@@ -64,8 +64,8 @@ pub(super) struct Exchange {
     /// As it would be sent again: without what the settings add.
     pub(super) request: Request,
     pub(super) redirects: u8,
-    /// 0 before there is a response.
-    pub(super) status: u16,
+    /// Once there is a response.
+    pub(super) status: Option<u16>,
     /// The session it belongs to; `None` of those without.
     pub(super) session: Option<u32>,
     pub(super) is_events: bool,
@@ -147,6 +147,12 @@ pub(super) struct Traffic {
     /// Refusals of the questions that no call asked, for the lack of a token.
     pub(super) opening_tries: u8,
     pub(super) is_closing: bool,
+}
+
+impl Exchange {
+    pub(super) fn is_success(&self) -> bool {
+        self.status.is_some_and(|status| (200..300).contains(&status))
+    }
 }
 
 impl Traffic {
@@ -297,7 +303,7 @@ impl Out<'_> {
                 role,
                 request,
                 redirects,
-                status: 0,
+                status: None,
                 session,
                 is_events: false,
                 answered: false,

@@ -194,8 +194,12 @@ struct Fixture(std::process::Child, String);
 
 impl Fixture {
     fn start(options: &[&str]) -> Self {
+        Self::start_on("smol", options)
+    }
+
+    fn start_on(runtime: &str, options: &[&str]) -> Self {
         let mut server = Command::new(env!("CARGO_BIN_EXE_mcp-conformance"))
-            .args(["serve", "--runtime", "smol", "--http", "127.0.0.1:0"])
+            .args(["serve", "--runtime", runtime, "--http", "127.0.0.1:0"])
             .args(options)
             .stderr(Stdio::piped())
             .spawn()
@@ -287,4 +291,43 @@ fn a_running_server_is_played_over_http() {
     // Nothing was played.
     assert_eq!(outputs[3].status.code(), Some(2), "{}", said[3]);
     assert!(text(&outputs[3].stderr).contains("no URL of its transport was given (`--sse`)"));
+}
+
+/// Asked to end, it answers what was asked for, lets nobody in any more, and ends well.
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_the_fixture_in_order() {
+    use std::io::{Read, Write};
+
+    use rustix::process::{Pid, Signal, kill_process};
+
+    for (runtime, signal) in
+        [("tokio", Signal::TERM), ("smol", Signal::TERM), ("tokio", Signal::INT), ("smol", Signal::INT)]
+    {
+        let mut fixture = Fixture::start_on(runtime, &[]);
+        let address = fixture.1.strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap().to_owned();
+        let call = |name: &str, arguments: &str| {
+            let meta = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}"#;
+            let body = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{name}","arguments":{arguments},"_meta":{{{meta}}}}}}}"#
+            );
+            let mut peer = std::net::TcpStream::connect(&address).unwrap();
+            let head = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n";
+            write!(peer, "{head}Mcp-Name: {name}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+            peer
+        };
+        let told = |mut peer: std::net::TcpStream| {
+            let mut answer = String::new();
+            peer.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let working = call("slow", r#"{"ms":1000}"#);
+        // It runs once it is counted.
+        while !told(call("counter", "{}")).contains(r#""ran":1"#) {}
+        kill_process(Pid::from_child(&fixture.0), signal).unwrap();
+        let answer = told(working);
+        assert!(answer.contains("Waited 1000 ms"), "{runtime}: {answer}");
+        assert!(std::net::TcpStream::connect(&address).is_err());
+        assert_eq!(fixture.0.wait().unwrap().code(), Some(0), "{runtime}");
+    }
 }

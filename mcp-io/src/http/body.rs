@@ -153,3 +153,39 @@ impl Drop for Permit {
         self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+/// So many bytes of bodies are in memory.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Budget(Arc<AtomicUsize>);
+
+impl Budget {
+    /// A share that is empty so far.
+    pub(super) fn reserve(&self) -> Reserved {
+        Reserved { budget: self.clone(), bytes: 0 }
+    }
+}
+
+/// A share of a budget, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    budget: Budget,
+    bytes: usize,
+}
+
+impl Reserved {
+    /// Takes so much more, unless all shares together would be more than the most.
+    pub(super) fn grow(&mut self, more: usize, most: usize) -> bool {
+        let fits = |taken: usize| taken.checked_add(more).filter(|sum| *sum <= most);
+        let taken = self.budget.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
+        if taken {
+            self.bytes += more;
+        }
+        taken
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.budget.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}

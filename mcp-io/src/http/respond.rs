@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Buf;
 use http::header::{CONTENT_LENGTH, HeaderName, HeaderValue};
+use http::request::Parts;
 use http::{HeaderMap, Request, StatusCode};
 use http_body::Body;
 use mcp_proto::http::{Response, ResponseHead};
@@ -18,7 +19,7 @@ use mcp_proto::rpc::{Error, code};
 use mcp_proto::server::Principal;
 use mcp_proto::service::http::{HttpService, Reply};
 
-use super::body::{HttpBody, InFlight, Running};
+use super::body::{Budget, HttpBody, InFlight, Reserved, Running};
 use crate::{Runtime, Timer, clock};
 
 /// How often sessions are looked through for those that are over.
@@ -37,6 +38,7 @@ struct Inner<R> {
     runtime: R,
     options: Options,
     in_flight: InFlight,
+    bodies: Budget,
     draining: AtomicBool,
     /// When sessions were looked through, in milliseconds of the clock.
     swept: AtomicU64,
@@ -47,6 +49,7 @@ pub(super) struct Options {
     pub(super) path: Option<String>,
     pub(super) readiness: Option<String>,
     pub(super) max_in_flight: usize,
+    pub(super) body_budget: usize,
     pub(super) header_timeout: Duration,
     pub(super) body_timeout: Duration,
 }
@@ -57,6 +60,7 @@ impl Default for Options {
             path: Some("/mcp".into()),
             readiness: Some("/healthz".into()),
             max_in_flight: 4096,
+            body_budget: 256 << 20,
             header_timeout: Duration::from_secs(30),
             body_timeout: Duration::from_secs(30),
         }
@@ -76,6 +80,7 @@ impl<R: Runtime> Responder<R> {
             runtime,
             options,
             in_flight: InFlight::default(),
+            bodies: Budget::default(),
             draining: AtomicBool::new(false),
             swept: AtomicU64::new(0),
         }))
@@ -104,6 +109,13 @@ impl<R: Runtime> Responder<R> {
     #[must_use]
     pub fn max_in_flight(self, most: usize) -> Self {
         self.set(|options| options.max_in_flight = most)
+    }
+
+    /// Most bytes of the bodies of all requests together that are read and not handed over yet; a request that
+    /// would bring more is answered with 503. 256 MiB by default. A body that alone is longer gets 413.
+    #[must_use]
+    pub fn body_budget(self, most: usize) -> Self {
+        self.set(|options| options.body_budget = most)
     }
 
     /// The time that a client has to send the body of a request. 30 seconds by default.
@@ -146,10 +158,16 @@ impl<R: Runtime> Responder<R> {
         self.0.in_flight.count()
     }
 
+    /// Tells a probe that the server is not ready, and serves on: what distributes requests has the time to
+    /// notice, before the [end](Self::close).
+    pub fn unready(&self) {
+        self.0.draining.store(true, Ordering::Relaxed);
+    }
+
     /// Begins the end: subscriptions end with their results, streams of sessions once they are written, and
     /// a probe is told 503. Calls go on: then wait for the responses that are under way.
     pub fn close(&self) {
-        self.0.draining.store(true, Ordering::Relaxed);
+        self.unready();
         self.0.http.close();
     }
 
@@ -180,8 +198,21 @@ impl<R: Runtime> Responder<R> {
         B: Body,
         B::Error: fmt::Display,
     {
-        let this = &*self.0;
         let (head, body) = request.into_parts();
+        let shared = self.0.http.endpoint().cors_headers(&head);
+        let mut response = self.answer(head, body).await;
+        for (name, value) in shared {
+            append(response.headers_mut(), name, &value);
+        }
+        response
+    }
+
+    async fn answer<B>(&self, head: Parts, body: B) -> http::Response<HttpBody<R>>
+    where
+        B: Body,
+        B::Error: fmt::Display,
+    {
+        let this = &*self.0;
         let path = head.uri.path();
         if this.options.readiness.as_deref() == Some(path) {
             return full(self.probed(head.method.as_str()));
@@ -212,9 +243,10 @@ impl<R: Runtime> Responder<R> {
             Err(response) => return full(response),
         };
         let now = this.runtime.now();
-        match this.http.handle(&head, &body, principal, now, clock::unix_now()) {
+        match this.http.handle(&head, &body.bytes, principal, now, clock::unix_now()) {
             Reply::Full(response) => full(response),
             Reply::Exchange(exchange) => {
+                // What a handler was given is its own.
                 drop(body);
                 self.run(Running::new(exchange, this.runtime.clone(), permit)).await
             }
@@ -238,19 +270,25 @@ impl<R: Runtime> Responder<R> {
     }
 
     /// The whole body, if it comes in time and is not too long.
-    async fn collect<B>(&self, headers: &HeaderMap, body: B) -> Result<Vec<u8>, Response>
+    async fn collect<B>(&self, headers: &HeaderMap, body: B) -> Result<Collected, Response>
     where
         B: Body,
         B::Error: fmt::Display,
     {
         /// What is set aside at once, whatever the client says that it will send.
         const AHEAD: u64 = 64 << 10;
-        let most = self.0.http.max_body();
+        let budget = self.0.options.body_budget;
+        let most = self.0.http.max_body().min(budget);
+        let too_large = || match most == budget {
+            true => Response::refused(413, format_args!("longer than {budget} bytes")),
+            false => self.0.http.too_large(),
+        };
         let said = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
         let length = said.unwrap_or_else(|| body.size_hint().lower());
         if length > most as u64 {
-            return Err(self.0.http.too_large());
+            return Err(too_large());
         }
+        let mut reserved = self.0.bodies.reserve();
         let mut bytes = Vec::with_capacity(usize::try_from(length.min(AHEAD)).unwrap_or_default());
         let mut body = pin!(body);
         let mut timer = None;
@@ -273,7 +311,10 @@ impl<R: Runtime> Responder<R> {
                         // Trailers say nothing here.
                         let Ok(mut data) = frame.into_data() else { continue };
                         if data.remaining() > most - bytes.len() {
-                            return Poll::Ready(Err(self.0.http.too_large()));
+                            return Poll::Ready(Err(too_large()));
+                        }
+                        if !reserved.grow(data.remaining(), budget) {
+                            return Poll::Ready(Err(full_of_bodies(budget)));
                         }
                         while data.has_remaining() {
                             let chunk = data.chunk();
@@ -286,12 +327,26 @@ impl<R: Runtime> Responder<R> {
             }
         })
         .await?;
-        Ok(bytes)
+        Ok(Collected { bytes, _reserved: reserved })
     }
 }
 
+/// A body, and its share of the budget.
+struct Collected {
+    bytes: Vec<u8>,
+    _reserved: Reserved,
+}
+
+fn full_of_bodies(budget: usize) -> Response {
+    try_again(format!("The requests that are being read have more than {budget} bytes together"))
+}
+
 fn busy() -> Response {
-    let error = Error::new(code::INTERNAL_ERROR, "Too many requests are being handled");
+    try_again("Too many requests are being handled".to_owned())
+}
+
+fn try_again(why: String) -> Response {
+    let error = Error::new(code::INTERNAL_ERROR, why);
     let mut response = Response::error(503, None, &error);
     response.head = response.head.with("retry-after", "1");
     response
@@ -305,12 +360,16 @@ fn with_head<B>(head: &ResponseHead, body: B) -> http::Response<B> {
     let mut response = http::Response::new(body);
     *response.status_mut() = StatusCode::from_u16(head.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in &head.headers {
-        // Both are fit for a header: nothing is left out.
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(*name), HeaderValue::try_from(&**value)) {
-            response.headers_mut().append(name, value);
-        }
+        append(response.headers_mut(), name, value);
     }
     response
+}
+
+fn append(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    // Both are fit for a header: nothing is left out.
+    if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+        headers.append(name, value);
+    }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use mcp_proto::http::{Events, HttpSse, Origins, Settings};
+use mcp_proto::http::{Cors, Events, HttpSse, Origins, Settings};
 use mcp_proto::service::http::HttpService;
 use mcp_proto::service::{Authorizer, Service};
 
@@ -43,6 +43,7 @@ pub struct Http<R, L> {
     authorizer: Option<Authorizer>,
     options: Options,
     max_connections: usize,
+    lame_duck: Duration,
     drain: Duration,
     listener: std::marker::PhantomData<fn() -> L>,
 }
@@ -58,6 +59,7 @@ impl<R: Runtime, L: FromStd> Http<R, L> {
             authorizer: None,
             options: Options::default(),
             max_connections: 1024,
+            lame_duck: Duration::ZERO,
             drain: Duration::from_secs(5),
             listener: std::marker::PhantomData,
         }
@@ -91,6 +93,13 @@ impl<R: Runtime, L: FromStd> Http<R, L> {
     #[must_use]
     pub const fn strict(mut self, strict: bool) -> Self {
         self.settings.strict = strict;
+        self
+    }
+
+    /// Lets the web pages of allowed [origins](Self::origins) read what they are answered (CORS). Off by default.
+    #[must_use]
+    pub const fn cors(mut self, cors: Cors) -> Self {
+        self.settings.cors = Some(cors);
         self
     }
 
@@ -137,6 +146,14 @@ impl<R: Runtime, L: FromStd> Http<R, L> {
         self
     }
 
+    /// Most bytes of the bodies of all requests together that are read and not handed over yet; a request that
+    /// would bring more is answered with 503. 256 MiB by default. A body that alone is longer gets 413.
+    #[must_use]
+    pub const fn body_budget(mut self, most: usize) -> Self {
+        self.options.body_budget = most;
+        self
+    }
+
     /// The time that a client has to send the head of a request; also how long a connection of HTTP/1 may
     /// stay open unused. 30 seconds by default.
     #[must_use]
@@ -152,7 +169,15 @@ impl<R: Runtime, L: FromStd> Http<R, L> {
         self
     }
 
-    /// The time from `shutdown` to the end, at most: for calls that were accepted and for peers that read
+    /// How long everything is served on after `shutdown`, while a probe is told that the server is not ready: so
+    /// long does what distributes requests need to notice. Not at all by default.
+    #[must_use]
+    pub const fn lame_duck(mut self, time: Duration) -> Self {
+        self.lame_duck = time;
+        self
+    }
+
+    /// The time from `shutdown`, or from the end of the [lame-duck](Self::lame_duck) time, to the end, at most: for calls that were accepted and for peers that read
     /// slowly. 5 seconds by default.
     #[must_use]
     pub const fn drain(mut self, drain: Duration) -> Self {
@@ -230,7 +255,8 @@ impl<R: Runtime, L: FromStd> Transport for HttpListener<R, L> {
         service: Service,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
-        let Http { runtime, settings, authorizer, options, max_connections, drain, .. } = self.http;
+        let Http { runtime, settings, authorizer, options, max_connections, lame_duck, drain, .. } =
+            self.http;
         let mut listener = L::from_std(self.socket)?;
         let http = match authorizer {
             Some(authorizer) => HttpService::with_authorizer(&service, settings, authorizer),
@@ -246,6 +272,18 @@ impl<R: Runtime, L: FromStd> Transport for HttpListener<R, L> {
                 guest.run(|ending| responder.serve_connection(io, ending)).await;
             });
         };
+        let (mut shutdown, mut lame) = (pin!(shutdown), None);
+        let shutdown = poll_fn(|cx| {
+            if lame.is_none() {
+                std::task::ready!(shutdown.as_mut().poll(cx));
+                responder.unready();
+                lame = Some(runtime.timer(runtime.now() + lame_duck));
+            }
+            match &mut lame {
+                Some(timer) if lame_duck > Duration::ZERO => timer.poll(cx),
+                _ => Poll::Ready(()),
+            }
+        });
         let accepted = {
             let mut accepting =
                 pin!(house::accept(&runtime, &mut listener, &house, max_connections, shutdown, each));

@@ -2,8 +2,10 @@
 
 use alloc::borrow::Cow;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::cors::Cors;
 use super::era::{self, Refusal, Route};
 use super::head::Head;
 use super::media::{self, Accepts};
@@ -37,6 +39,9 @@ pub struct Settings {
     /// missing or is not the negotiated one (400). Off by default: then the answer is of a type that the client
     /// takes, and the session's version counts, whichever served one a header names.
     pub strict: bool,
+    /// Lets the pages of allowed [origins](Self::origins) read what they are answered, and answers the browsers
+    /// that ask beforehand. Off by default.
+    pub cors: Option<Cors>,
 }
 
 impl Default for Settings {
@@ -48,6 +53,7 @@ impl Default for Settings {
             retry: Some(Duration::from_secs(1)),
             sse: None,
             strict: false,
+            cors: None,
         }
     }
 }
@@ -57,6 +63,13 @@ impl Settings {
     #[must_use]
     pub fn with_sse(mut self) -> Self {
         self.sse = Some(HttpSse::default());
+        self
+    }
+
+    /// Lets the pages of allowed origins read what they are answered.
+    #[must_use]
+    pub fn with_cors(mut self) -> Self {
+        self.cors = Some(Cors::default());
         self
     }
 }
@@ -176,10 +189,14 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// The answer: 403, or 405.
+    /// The answer: 403, 405, or if [`Settings::cors`] is set, what a browser wants to know before a page sends
+    /// something (204).
     #[allow(clippy::result_large_err)] // the error is what is sent
     pub fn admit(&self, head: &impl Head) -> Result<(), Response> {
         self.settings.origins.check(head).map_err(|refused| Response::refused(403, refused))?;
+        if let Some(answer) = self.preflight(head) {
+            return Err(answer);
+        }
         let legacy = self.config.latest_legacy().is_some();
         match self.settings.sse.as_ref().filter(|_| legacy) {
             Some(sse) if head.path() == sse.stream => return only(head, "GET"),
@@ -190,6 +207,25 @@ impl Endpoint {
             "POST" => Ok(()),
             "GET" | "DELETE" if legacy && !self.is_modern(head) => Ok(()),
             _ => Err(Response::method_not_allowed(Self::methods(legacy))),
+        }
+    }
+
+    /// The answer to a browser that asks what a page may send, if [`Settings::cors`] is set and that is what it
+    /// asks. Whether the page may send anything at all is said by [`Origins::check`].
+    #[must_use]
+    pub fn preflight(&self, head: &impl Head) -> Option<Response> {
+        let cors = self.settings.cors.filter(|_| Cors::is_preflight(head))?;
+        let legacy = self.config.latest_legacy().is_some();
+        Some(cors.preflight(head, Self::methods(legacy)))
+    }
+
+    /// What to add to the head of every response, whatever it is, so that the page which asked may read it.
+    /// Nothing if [`Settings::cors`] is not set.
+    #[must_use]
+    pub fn cors_headers(&self, head: &impl Head) -> Vec<(&'static str, Cow<'static, str>)> {
+        match self.settings.cors {
+            Some(_) => Cors::shared(head, &self.settings.origins),
+            None => Vec::new(),
         }
     }
 
@@ -319,7 +355,7 @@ impl Endpoint {
 
     fn refused(&self, refusal: Refusal<'_>, id: Option<&RequestId>) -> Response {
         let versions = || {
-            let names: alloc::vec::Vec<_> = self.config.versions.iter().map(|v| v.as_str()).collect();
+            let names: Vec<_> = self.config.versions.iter().map(|v| v.as_str()).collect();
             names.join(", ")
         };
         let (status, why) = match refusal {

@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::endpoint::Events;
 use super::head::{Head, Repeated};
 use super::reply::events_head;
 use super::response::Response;
@@ -21,6 +22,13 @@ pub struct Accepts {
 }
 
 impl Accepts {
+    /// What is sent to a client that takes this, at an endpoint that answers so.
+    #[must_use]
+    pub const fn preferring(self, events: Events) -> Self {
+        let always = matches!(events, Events::Always) && self.sse;
+        Self { json: self.json && !always, sse: self.sse }
+    }
+
     /// A JSON response as the client takes it: if it takes events only, as the one event of a stream.
     #[must_use]
     pub fn wrap(self, mut response: Response) -> Response {

@@ -6,6 +6,7 @@
 //! | Question | Answer |
 //! |---|---|
 //! | May this page or host name talk to the server? | [`Origins::check`] |
+//! | May a page read what it is answered? | [`Endpoint::cors_headers`] |
 //! | Is the body JSON, and what may the answer be? | [`media::is_json`], [`media::accepts`] |
 //! | Which era does the request belong to? | [`era::classify`] |
 //! | Do its headers say what its body says? | [`mirror::check_standard`], [`mirror::check_arguments`] |
@@ -15,6 +16,7 @@
 
 pub mod auth;
 pub mod bearer;
+pub mod cors;
 pub mod endpoint;
 pub mod era;
 pub(crate) mod exchange;
@@ -34,6 +36,7 @@ pub(crate) mod writer;
 
 pub use auth::{InvalidResource, InvalidUrl, ProtectedResource, ProtectedResourceBuilder, TokenState};
 pub use bearer::{BadAuthorization, bearer};
+pub use cors::Cors;
 pub use endpoint::{Endpoint, Events, HttpSse, Post, Settings, Taken};
 pub use exchange::Exchange;
 pub use head::{Head, ResponseHead};

@@ -213,7 +213,7 @@ impl Session {
             lines: Vec::new(),
             ready: Vec::new(),
         };
-        Ok((session, accepts.wrap(response)))
+        Ok((session, accepts.preferring(endpoint.settings().events).wrap(response)))
     }
 
     /// What the client names it by. Compare the caller, too: an id is no proof of who sends it.
@@ -247,12 +247,12 @@ impl Session {
         if let Some(response) = refuse_batch(&self.connection, &post) {
             return Err(response);
         }
-        let accepts = post.accepts;
+        let (accepts, asked) = (post.accepts, post.request_id().is_some());
         let stream = post.has_request().then(|| {
             let reader = self.router.open_post(accepts.sse);
             let number = reader.stream().number();
             let silence = Silence::new(self.settings.keep_alive, now);
-            Stream { writer: Writer::post(reader, accepts, &self.settings), silence, number }
+            Stream { writer: Writer::post(reader, accepts, asked, &self.settings), silence, number }
         });
         let number = stream.as_ref().map_or(NO_STREAM, Stream::number);
         self.connection.routes.set_current(number);

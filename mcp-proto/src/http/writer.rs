@@ -24,21 +24,32 @@ pub(crate) struct Writer {
     begun: bool,
     /// The answer to a GET.
     get: bool,
+    /// A single request was posted: a response is owed, unless the client cancels it.
+    asked: bool,
     head: Option<ResponseHead>,
 }
 
 impl Writer {
     /// Of a POST.
-    pub(crate) const fn post(reader: Reader, accepts: Accepts, settings: &Settings) -> Self {
+    pub(crate) const fn post(reader: Reader, accepts: Accepts, asked: bool, settings: &Settings) -> Self {
         let (events, retry) = (settings.events, settings.retry);
-        Self { reader: Some(reader), accepts, events, retry, begun: false, get: false, head: None }
+        Self { reader: Some(reader), accepts, events, retry, begun: false, get: false, asked, head: None }
     }
 
     /// Of a GET.
     pub(crate) const fn get(reader: Reader, settings: &Settings) -> Self {
         let (events, retry) = (settings.events, settings.retry);
         let accepts = Accepts { json: false, sse: true };
-        Self { reader: Some(reader), accepts, events, retry, begun: false, get: true, head: None }
+        Self {
+            reader: Some(reader),
+            accepts,
+            events,
+            retry,
+            begun: false,
+            get: true,
+            asked: false,
+            head: None,
+        }
     }
 
     /// The reader, while the response is not complete.
@@ -100,8 +111,11 @@ impl Writer {
         }
         if !self.begun && !self.get && router.streams.pending(reader) == 0 {
             if is_over {
-                // There was nothing to answer.
-                self.respond(Response::accepted(), out);
+                // There was nothing to answer; or the request was cancelled, and a request is answered with
+                // JSON or a stream. An event with an id would make the client come back for more.
+                // [spec: 2025-11-25 basic/transports#sending-messages-to-the-server]
+                let none = if self.asked { Response::empty(events_head(200)) } else { Response::accepted() };
+                self.respond(none, out);
                 self.release(router);
             }
             return is_over;

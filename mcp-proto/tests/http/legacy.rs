@@ -485,7 +485,9 @@ fn a_cancelled_request_is_not_answered() {
     }
     assert_eq!((kit.dropped(), net.jobs()), (1, 0));
     assert!(net.is_done(post) && net.is_done(steps));
-    assert_eq!((net.status(post), net.at(post).body.len()), (202, 0));
+    // S-HTTP-08: a request is answered with JSON or a stream; this one ends without anything to come back for.
+    assert!(net.is_sse(post));
+    assert_eq!((net.status(post), net.at(post).body.len()), (200, 0));
     assert!(net.messages(steps).is_empty());
 }
 
@@ -871,6 +873,22 @@ fn another_served_version_in_the_header_is_refused_if_strict() {
             let (status, _) = net.ask(&ping.set("MCP-Protocol-Version", "2099-01-01"));
             assert_eq!(status, 400);
         }
+    }
+}
+
+/// The handshake is answered as all else is.
+#[test]
+fn a_handshake_is_an_event_where_answers_always_are() {
+    let kit = Kit::default();
+    let mut settings = Settings::default();
+    settings.events = Events::Always;
+    let mut net = Net::with(&kit.service(), settings);
+    for (accept, is_event) in [("application/json, text/event-stream", true), ("application/json", false)] {
+        let opening = Request::post(initialize("2025-11-25", json!({})).to_string()).set("Accept", accept);
+        let got = net.send(&opening);
+        assert_eq!((net.status(got), net.is_sse(got)), (200, is_event), "{accept}");
+        assert!(net.header(got, "mcp-session-id").is_some());
+        assert_eq!(net.one(got)["result"]["protocolVersion"], "2025-11-25");
     }
 }
 

@@ -1,12 +1,14 @@
 //! The endpoint within another server.
 
+use std::convert::Infallible;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::io::Cursor;
+use std::pin::{Pin, pin};
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use http::Request;
-use http_body::Body;
+use http_body::{Body, Frame};
 use mcp_io::http::{HttpBody, Responder};
 use mcp_proto::http::Settings;
 use mcp_proto::server::Principal;
@@ -109,5 +111,59 @@ fn a_server_that_ends_ends_its_subscriptions_and_says_so() {
         mounted.close();
         assert!(listening.await.contains("\"result\""));
         assert_eq!(mounted.respond(probe()).await.status(), 503);
+    });
+}
+
+/// A body that has begun, and does not go on.
+struct Half(Option<Vec<u8>>);
+
+impl Body for Half {
+    type Data = Cursor<Vec<u8>>;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Cursor<Vec<u8>>>, Infallible>>> {
+        match self.0.take() {
+            Some(bytes) => Poll::Ready(Some(Ok(Frame::data(Cursor::new(bytes))))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+/// All bodies together have a bound: at it a request is served, one byte above it is not, and what is given back
+/// can be used again.
+#[test]
+fn bodies_have_a_bound_together() {
+    rt::run(async {
+        const BUDGET: usize = 10_000;
+        let mounted = mounted(&Stage::default()).body_budget(BUDGET);
+        let padded = |length: usize| {
+            let mut request = post("/mcp", &call(1, "echo", json!({ "text": "in" })));
+            let spaces = length - request.body().len();
+            request.body_mut().push_str(&" ".repeat(spaces));
+            request
+        };
+        let half =
+            |length: usize| post("/mcp", &call(2, "echo", json!({}))).map(|_| Half(Some(vec![b' '; length])));
+        {
+            let mut first = pin!(mounted.respond(half(BUDGET - 4_000)));
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(first.as_mut().poll(&mut cx).is_pending());
+            assert_eq!(mounted.respond(padded(4_000)).await.status(), 200);
+            let refused = mounted.respond(padded(4_001)).await;
+            assert_eq!(
+                (refused.status().as_u16(), &refused.headers()["retry-after"]),
+                (503, &"1".parse().unwrap())
+            );
+            let told = body(refused).await;
+            assert!(told.contains("more than 10000 bytes together"), "{told}");
+            // The one that was refused holds nothing any more.
+            assert_eq!(mounted.respond(padded(4_000)).await.status(), 200);
+        }
+        assert_eq!(mounted.respond(padded(BUDGET)).await.status(), 200, "what was given back");
+        // More than all that there is: trying again does not help.
+        assert_eq!(mounted.respond(padded(BUDGET + 1)).await.status(), 413);
     });
 }

@@ -7,14 +7,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcp_io::{Serve, ServeError};
-use mcp_proto::http::{HttpSse, Origins};
+use mcp_proto::http::{Cors, HttpSse, Origins};
 use serde_json::json;
 
-use super::peer::{Legacy, Peer, call, legacy_call, modern};
+use super::peer::{Head, Legacy, Peer, call, legacy_call, modern};
 use super::served;
 use crate::rt;
 use crate::suite::client::text;
-use crate::suite::service::{Stage, server};
+use crate::suite::service::{PATIENT, Stage, server};
 
 #[test]
 fn a_call_is_answered_with_json_and_the_connection_stays() {
@@ -126,6 +126,82 @@ fn a_probe_is_told_that_the_server_is_ready() {
                 peer.request("POST", path, &[], "{}");
                 assert_eq!(peer.status(), status, "{path}");
             }
+        })
+        .await;
+    });
+}
+
+/// A probe hears of the end before it begins; whoever does not look is served until then.
+#[test]
+fn a_probe_is_told_of_the_end_before_it_begins() {
+    rt::run(async {
+        let stage = Stage::default();
+        let (address, serving) = served(&stage, |http| http.lame_duck(PATIENT));
+        let probe = move |peer: &mut Peer| {
+            peer.request("GET", "/healthz", &[], "");
+            peer.status()
+        };
+        let ready = rt::unblock(move || probe(&mut Peer::connect(address))).await;
+        assert_eq!(ready, 200);
+        stage.open("stop");
+        rt::unblock(move || {
+            let mut peer = Peer::connect(address);
+            while probe(&mut peer) == 200 {}
+            peer.post(&call(1, "echo", json!({ "text": "still here" })));
+            assert_eq!(text(&peer.answer().1), "still here");
+            assert_eq!(probe(&mut Peer::connect(address)), 503, "new connections are served, too");
+        })
+        .await;
+        drop(serving);
+
+        // Without that time the end begins at once.
+        let stage = Stage::default();
+        let (_, serving) = served(&stage, |http| http);
+        stage.open("stop");
+        serving.await.unwrap();
+    });
+}
+
+/// The answers of all kinds say which page may read them.
+#[test]
+fn pages_may_read_answers_where_it_is_said() {
+    rt::run(async {
+        let stage = Stage::default();
+        let origins = Origins::loopback().allow_origin("https://app.example").unwrap();
+        let (address, _serving) = served(&stage, |http| http.cors(Cors::default()).origins(origins));
+        rt::unblock(move || {
+            let mut peer = Peer::connect(address);
+            let page = ("origin", "https://app.example");
+            let asks = [page, ("access-control-request-method", "POST")];
+            peer.request("OPTIONS", "/mcp", &asks, "");
+            let (head, _) = peer.answer();
+            assert_eq!(head.status, 204);
+            assert!(head.header("access-control-allow-headers").contains("Mcp-Session-Id"));
+            let shared = |head: &Head| {
+                assert_eq!(head.header("access-control-allow-origin"), "https://app.example");
+                assert_eq!(head.header("vary"), "Origin");
+            };
+            shared(&head);
+            peer.post_with(&[page], &call(1, "echo", json!({ "text": "read" })));
+            let (head, answer) = peer.answer();
+            assert_eq!((head.status, &*text(&answer)), (200, "read"));
+            shared(&head);
+            peer.request("POST", "/mcp", &[page], "{}");
+            let (head, _) = peer.answer();
+            assert_eq!(head.status, 415);
+            shared(&head);
+            // To others nothing is said of pages.
+            peer.post(&call(2, "echo", json!({ "text": "read" })));
+            let (head, _) = peer.answer();
+            assert_eq!((head.status, head.header("access-control-allow-origin")), (200, ""));
+            let evil = [("origin", "https://evil.example"), ("access-control-request-method", "POST")];
+            peer.request("OPTIONS", "/mcp", &evil, "");
+            let (head, _) = peer.answer();
+            assert_eq!((head.status, head.header("access-control-allow-origin")), (403, ""));
+            peer.post_with(&[page], &modern(3, "subscriptions/listen", json!({ "notifications": {} })));
+            let head = peer.head().unwrap();
+            assert!(head.is_events());
+            shared(&head);
         })
         .await;
     });

@@ -55,6 +55,7 @@ impl Exchange {
         shared: &Arc<Shared>,
         endpoint: &Endpoint,
         accepts: Accepts,
+        asked: bool,
         now: Instant,
     ) -> Option<Self> {
         let settings = endpoint.settings();
@@ -62,7 +63,7 @@ impl Exchange {
         let streaming = state.streaming.as_mut().filter(|streaming| !streaming.router.is_ended())?;
         let reader = streaming.router.open_post(accepts.sse);
         drop(state);
-        let writer = Writer::post(reader, accepts, settings);
+        let writer = Writer::post(reader, accepts, asked, settings);
         Some(Self::new(shared, Kind::Legacy(writer), settings, now))
     }
 

@@ -124,6 +124,9 @@ impl HttpService {
         if !resource.is_metadata_path(head.path()) {
             return None;
         }
+        if let Some(answer) = self.0.endpoint.preflight(head) {
+            return Some(answer);
+        }
         Some(match head.method() {
             "GET" => {
                 let mut response = Response::empty(resource.metadata_head());
@@ -352,7 +355,7 @@ impl HttpService {
         service.register(&shared);
         let mut response = Response::json(200, out);
         response.head = response.head.with("mcp-session-id", id);
-        Reply::Full(accepts.wrap(response))
+        Reply::Full(accepts.preferring(self.0.endpoint.settings().events).wrap(response))
     }
 
     fn legacy(
@@ -375,8 +378,8 @@ impl HttpService {
             // What is no request starts no handler.
             return Reply::Full(Response::accepted());
         }
-        let accepts = post.accepts;
-        let Some(mut exchange) = Exchange::post(shared, &self.0.endpoint, accepts, now) else {
+        let (accepts, asked) = (post.accepts, post.request_id().is_some());
+        let Some(mut exchange) = Exchange::post(shared, &self.0.endpoint, accepts, asked, now) else {
             return Reply::Full(unknown_session(post.request_id()));
         };
         let stream = exchange.stream();

@@ -72,7 +72,7 @@ fn a_walk_begins_again() {
 #[test]
 fn t05_one_bad_tool_does_not_cost_the_others() {
     let deep = format!("{}1{}", r#"{"a":"#.repeat(5000), "}".repeat(5000));
-    let page = 
+    let page =
         r#"{"resultType":"complete","tools":[
         {"name":"good","inputSchema":{"type":"object"}},
         {"name":"a","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#"}},

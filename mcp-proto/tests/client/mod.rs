@@ -1,5 +1,6 @@
 mod cache;
 mod calls;
+mod drivers;
 mod era;
 mod legacy;
 mod lists;

@@ -11,3 +11,4 @@ mod lists;
 mod rig;
 mod rounds;
 mod tasks;
+mod threads;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_proto::client::CallError;
 use mcp_proto::client::request::{CallTool, GetTask};
-use mcp_proto::model::{ElicitResult, ProtocolVersion as V, TaskDetail, TaskStatus, TaskSupport};
+use mcp_proto::model::{ElicitResult, InputResponses, Json, ProtocolVersion as V, TaskDetail, TaskStatus, TaskSupport};
 use mcp_proto::service::client::Turn;
 use mcp_proto::service::{NoArguments, Server, Service, tool};
 
@@ -125,4 +125,27 @@ fn time_jumps_when_nothing_else_can_be_done() {
         client.call_tool("forever", ()).max_time(Duration::from_secs(3600)).await
     });
     assert!(matches!(failed.unwrap(), Err(CallError::TimedOut)));
+}
+
+/// A task that asks can be stored with its call, and goes on with the answers at hand.
+#[test]
+fn a_task_that_asks_is_parked_and_resumed() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    let builder = speaking(V::LATEST).on_elicit(move |form, _| {
+        log.lock().unwrap().push(form.message.to_string());
+        async { Ok(ElicitResult::accept_with(&Confirm { sure: false })?) }
+    });
+    let result = builder.in_memory(&service(), async |client| {
+        let turn = client.call_tool("asks", ()).by_hand().await?;
+        let Turn::Input(paused) = turn else { panic!("{turn:?}") };
+        assert!(paused.is_of_task() && paused.requests().contains("first"));
+        let parked = paused.park().await?;
+        assert!(parked.task_id().is_some());
+        let answer = Json::parse(r#"{"action":"accept","content":{"sure":true}}"#).unwrap();
+        let responses: InputResponses = [("first", answer)].into_iter().collect();
+        client.resume::<CallTool>(parked, responses).await
+    });
+    assert_eq!(result.unwrap().unwrap().texts(), "true false");
+    assert_eq!(*asked.lock().unwrap(), ["Second?"]);
 }

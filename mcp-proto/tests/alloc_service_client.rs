@@ -1,0 +1,73 @@
+//! What calls cost that wait: each the same, however many there are.
+#![cfg(feature = "service")]
+#![allow(missing_docs, clippy::unwrap_used)]
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use allocation_counter::{AllocationInfo, measure};
+use mcp_proto::client::Mode;
+use mcp_proto::limits::Limits;
+use mcp_proto::service::client::{Client, Link};
+use mcp_proto::time::Instant;
+
+fn read(link: &mut Link, line: &str) {
+    link.spare(line.len())[..line.len()].copy_from_slice(line.as_bytes());
+    link.commit(line.len());
+    link.process(Instant::ZERO);
+}
+
+fn skip(link: &mut Link) {
+    let written = link.output().len();
+    link.advance(written);
+}
+
+fn connect() -> (Client, Link) {
+    let mut limits = Limits::default();
+    limits.output_high_water = usize::MAX;
+    let (connecting, mut link) = Client::new("test", "1").mode(Mode::Modern).limits(limits).link();
+    link.start(Instant::ZERO);
+    skip(&mut link);
+    let facts = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"resultType":"complete"}"#;
+    read(&mut link, &format!("{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{facts}}}\n"));
+    let mut connecting = pin!(connecting);
+    let client = match connecting.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        std::task::Poll::Ready(client) => client.unwrap(),
+        std::task::Poll::Pending => unreachable!("the answer is there"),
+    };
+    (client, link)
+}
+
+/// Makes `many` calls, all of which wait; then they are answered.
+fn cost(many: usize) -> AllocationInfo {
+    let (client, mut link) = connect();
+    measure(|| {
+        let mut calls: Vec<_> = (0..many).map(|_| client.call_tool("x", ())).collect();
+        for call in &mut calls {
+            let _ = pin!(call).poll(&mut Context::from_waker(Waker::noop()));
+        }
+        link.process(Instant::ZERO);
+        skip(&mut link);
+        for at in 0..many {
+            read(&mut link, &format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":[]}}}}\n", at + 2));
+        }
+        for call in &mut calls {
+            assert!(pin!(call).poll(&mut Context::from_waker(Waker::noop())).is_ready());
+        }
+    })
+}
+
+#[test]
+fn a_call_costs_the_same_among_many() {
+    let few = cost(1_000);
+    let many = cost(20_000);
+    assert!(few.count_total >= 1_000);
+    // Growth of tables, by doubling, is all that is not one call's own.
+    assert!(many.count_total <= 20 * few.count_total + 100, "{} against {}", many.count_total, few.count_total);
+    let (a, b) = (few.bytes_max / 1_000, many.bytes_max / 20_000);
+    assert!(b <= 2 * a, "{b} bytes of a call against {a}");
+    // The request, its slot, its params and its place in the tables.
+    assert!(b < 4_000, "a call that waits costs {b} bytes");
+    assert!(few.count_total / 1_000 <= 40, "a call allocates {} times", few.count_total / 1_000);
+}

@@ -50,7 +50,10 @@ fn cost(many: usize) -> AllocationInfo {
         link.process(Instant::ZERO);
         skip(&mut link);
         for at in 0..many {
-            read(&mut link, &format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":[]}}}}\n", at + 2));
+            read(
+                &mut link,
+                &format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":[]}}}}\n", at + 2),
+            );
         }
         for call in &mut calls {
             assert!(pin!(call).poll(&mut Context::from_waker(Waker::noop())).is_ready());
@@ -64,7 +67,12 @@ fn a_call_costs_the_same_among_many() {
     let many = cost(20_000);
     assert!(few.count_total >= 1_000);
     // Growth of tables, by doubling, is all that is not one call's own.
-    assert!(many.count_total <= 20 * few.count_total + 100, "{} against {}", many.count_total, few.count_total);
+    assert!(
+        many.count_total <= 20 * few.count_total + 100,
+        "{} against {}",
+        many.count_total,
+        few.count_total
+    );
     let (a, b) = (few.bytes_max / 1_000, many.bytes_max / 20_000);
     assert!(b <= 2 * a, "{b} bytes of a call against {a}");
     // The request, its slot, its params and its place in the tables.

@@ -15,7 +15,7 @@ pub(crate) fn wrap(
 }
 
 #[cfg(feature = "validate")]
-pub(crate) use enforced::wrap;
+pub(crate) use enforced::{compile, describe, wrap};
 
 #[cfg(feature = "validate")]
 mod enforced {
@@ -76,7 +76,7 @@ mod enforced {
         }))
     }
 
-    fn compile(schema: &JsonSchema) -> Result<Validator, String> {
+    pub(crate) fn compile(schema: &JsonSchema) -> Result<Validator, String> {
         let value: Value = serde_json::from_str(schema.get()).map_err(|e| e.to_string())?;
         jsonschema::options()
             .with_retriever(Nothing)
@@ -94,7 +94,7 @@ mod enforced {
         }
     }
 
-    fn describe(error: &jsonschema::ValidationError<'_>) -> String {
+    pub(crate) fn describe(error: &jsonschema::ValidationError<'_>) -> String {
         let at = error.instance_path().to_string();
         let text: String = error.to_string().chars().take(300).collect();
         if at.is_empty() { format!("at the root: {text}") } else { format!("at {at}: {text}") }

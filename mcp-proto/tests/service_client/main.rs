@@ -12,3 +12,5 @@ mod rig;
 mod rounds;
 mod tasks;
 mod threads;
+#[cfg(feature = "validate")]
+mod validate;

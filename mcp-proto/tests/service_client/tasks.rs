@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use mcp_proto::client::CallError;
 use mcp_proto::client::request::{CallTool, GetTask};
-use mcp_proto::model::{ElicitResult, InputResponses, Json, ProtocolVersion as V, TaskDetail, TaskStatus, TaskSupport};
+use mcp_proto::model::{
+    ElicitResult, InputResponses, Json, ProtocolVersion as V, TaskDetail, TaskStatus, TaskSupport,
+};
 use mcp_proto::service::client::Turn;
 use mcp_proto::service::{NoArguments, Server, Service, tool};
 

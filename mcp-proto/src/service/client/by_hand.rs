@@ -61,7 +61,7 @@ impl<R: Request + Send + 'static> Future for ByHand<'_, R> {
         Poll::Ready(match outcome {
             Outcome::Complete(completed) => match completed.task() {
                 Some(task) => Ok(Turn::Task(task)),
-                None => decode::<R>(&completed).map(Turn::Done),
+                None => decode::<R>(self.0.handle(), &completed).map(Turn::Done),
             },
             Outcome::Input(round) => {
                 let handle = Arc::clone(self.0.handle());

@@ -225,7 +225,8 @@ impl<R: Request + Send + 'static> Call<'_, R> {
     }
 }
 
-pub(super) fn decode<R: Request>(completed: &Completed<'_>) -> Result<R::Result, CallError> {
+pub(super) fn decode<R: Request>(handle: &Handle, completed: &Completed<'_>) -> Result<R::Result, CallError> {
+    handle.outputs.check(completed)?;
     completed.decode::<R>().map_err(|fault| CallError::malformed(fault.within("/result")))
 }
 
@@ -236,7 +237,7 @@ impl<R: Request + Send + 'static> Future for Call<'_, R> {
         let outcome = core::task::ready!(self.poll_outcome(cx));
         self.slot = None;
         Poll::Ready(match outcome {
-            Outcome::Complete(completed) => decode::<R>(&completed),
+            Outcome::Complete(completed) => decode::<R>(&self.handle, &completed),
             Outcome::Failed(error) => Err(error),
             Outcome::Input(_) | Outcome::Parked(_) => Err(CallError::NoSuchCall),
         })

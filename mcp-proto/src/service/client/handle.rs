@@ -12,6 +12,7 @@ use super::builder::ClientBuilder;
 use super::call::Call;
 use super::list::List;
 use super::listen::Listen;
+use super::outputs::Outputs;
 use super::shared::{Command, Shared};
 use crate::client::request::{
     CallTool, Complete, Discover, GetPrompt, ListPrompts, ListResourceTemplates, ListResources, ListTools,
@@ -38,6 +39,7 @@ pub(super) struct Handle {
     pub(super) shared: Arc<Shared>,
     pub(super) options: CallOptions,
     pub(super) max_pages: usize,
+    pub(super) outputs: Outputs,
 }
 
 impl Drop for Handle {
@@ -62,7 +64,7 @@ pub struct Connecting {
 
 impl Connecting {
     pub(super) fn new(shared: Arc<Shared>, options: CallOptions, max_pages: usize) -> Self {
-        Self { handle: Some(Arc::new(Handle { shared, options, max_pages })) }
+        Self { handle: Some(Arc::new(Handle { shared, options, max_pages, outputs: Outputs::default() })) }
     }
 }
 

@@ -14,6 +14,7 @@ mod list;
 mod listen;
 mod machine;
 mod memory;
+mod outputs;
 mod respond;
 mod result;
 mod shared;

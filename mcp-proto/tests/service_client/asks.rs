@@ -118,7 +118,7 @@ fn call(builder: ClientBuilder, version: V, tool: &'static str) -> Result<String
 
 const WITH_FORMS: [V; 3] = [V::V2025_06_18, V::V2025_11_25, V::V2026_07_28];
 
-/// C-ELIC, C-MRTR: one responder for rounds and for requests.
+/// C-ELIC-01, C-MRTR-02: one responder for rounds and for requests.
 #[test]
 fn one_responder_serves_both_eras() {
     for version in WITH_FORMS {
@@ -176,7 +176,7 @@ fn a_no_is_an_answer() {
     }
 }
 
-/// A responder that fails ends the call where there is no other way, and is an error to a legacy server.
+/// C-ELIC-21, LC-SAMP-02, LC-ROOT-03: a responder that fails ends the call where there is no other way, and is an error to a legacy server.
 #[test]
 fn a_responder_that_fails_is_typed() {
     let broken = [
@@ -216,7 +216,7 @@ fn what_is_not_registered_is_not_declared() {
     assert_eq!(serde_json::to_value(client().tasks(false).capabilities()).unwrap(), json!({}));
 }
 
-/// SEP-1034: what a form holds at first can be given back as it is.
+/// C-ELIC-08: what a form holds at first can be given back as it is.
 #[test]
 fn forms_are_filled_in_with_their_defaults() {
     let form = ElicitForm::from_schema_json(
@@ -242,7 +242,7 @@ fn forms_are_filled_in_with_their_defaults() {
     assert!(answer.content_text().contains("\"age\":30,"), "a whole number stays one");
 }
 
-/// LC-ROOT: a legacy server is told that roots changed, and gets the new ones.
+/// LC-ROOT-02: a legacy server is told that roots changed, and gets the new ones.
 #[test]
 fn roots_change() {
     let (client, mut rig) = Rig::legacy(client().roots([Root::new("file:///a")]), json!({}));
@@ -277,7 +277,7 @@ fn form() -> serde_json::Value {
     json!({"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}})
 }
 
-/// LC-CANC: a request that the server takes back is dropped, and not answered.
+/// A request that the server takes back is dropped, and not answered.
 #[test]
 fn a_question_that_is_taken_back_is_dropped() {
     let dropped = Arc::default();

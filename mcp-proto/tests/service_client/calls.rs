@@ -61,7 +61,7 @@ fn a_call_wakes_the_driver_and_the_answer_wakes_the_call() {
     assert_eq!(now(call).unwrap().texts(), "done");
 }
 
-/// C-CANC: a dropped call is cancelled, in either era; its late answer is nobody's. [spec: basic/patterns/cancellation]
+/// C-CANCEL-01, C-CANCEL-04, C-STDIO-05: in either era; a late answer is nobody's.
 #[test]
 fn dropping_a_call_cancels_it() {
     for legacy in [false, true] {
@@ -131,7 +131,7 @@ fn options_reach_the_wire() {
     assert!(matches!(error(poll(&mut call)), CallError::TimedOut));
 }
 
-/// C-PROG: in order, before the result, heard where the call is awaited.
+/// C-PROG-02: in order, before the result, heard where the call is awaited.
 #[test]
 fn progress_comes_in_order_and_before_the_result() {
     let service = Server::new("demo", "1")
@@ -216,7 +216,7 @@ fn levels_of_logs_mean_the_same_in_every_revision() {
     }
 }
 
-/// C-CACHE: fresh answers stand for new ones, unless the call says otherwise. [spec: server/utilities/caching]
+/// C-CACHE-04: fresh answers stand for new ones, unless the call says otherwise. [spec: server/utilities/caching]
 #[test]
 fn fresh_answers_are_used_again() {
     let (client, mut rig) = Rig::modern(client(), tools());

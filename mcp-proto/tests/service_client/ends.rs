@@ -89,7 +89,7 @@ fn giving_up_while_connecting_ends_the_link() {
     assert!(link.is_done());
 }
 
-/// C-STDIO: the last line counts without its end, and then everything that was sent has failed.
+/// The last line counts without its end, and then everything that was sent has failed.
 #[test]
 fn the_end_of_the_stream_fails_what_was_sent() {
     let (client, mut rig) = Rig::modern(client(), tools());
@@ -114,7 +114,7 @@ fn the_end_of_the_stream_fails_what_was_sent() {
     now(waits).unwrap();
 }
 
-/// B-STDIO: some legacy servers end at the first message they do not know.
+/// C-COMPAT-03: some legacy servers end at the first message they do not know.
 #[test]
 fn a_server_that_ends_at_the_probe_is_started_again() {
     let (mut connecting, link) = client().mode(Mode::Auto).link();

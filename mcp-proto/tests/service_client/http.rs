@@ -136,7 +136,7 @@ fn calls_and_their_events() {
     assert_eq!(heard, [1.0, 2.0]);
 }
 
-/// C-HTTP-CANC: in 2026-07-28 closing the response says it.
+/// C-CANCEL-01: in 2026-07-28 closing the response says it.
 #[test]
 fn dropping_a_call_closes_its_response() {
     let (client, mut net) = Net::modern(client());
@@ -187,7 +187,7 @@ fn a_connection_that_breaks_fails_its_call_alone() {
 
 const CHALLENGE: &[(&str, &str)] = &[("WWW-Authenticate", "Bearer scope=\"tools\"")];
 
-/// C-AUTH: a token is got once for all that wait for it, and they are sent again.
+/// C-AUTH-21, C-AUTH-27: a token is got once for all that wait for it, and they are sent again.
 #[test]
 fn tokens_are_got_when_they_are_asked_for() {
     let asked = Arc::new(Mutex::new(Vec::new()));
@@ -285,7 +285,7 @@ fn a_subscription_is_opened_again() {
     assert_eq!(now(subscription.next()).unwrap().unwrap(), Heard::Changed(Change::Tools));
 }
 
-/// LC-SESS: a legacy session is ended with the client.
+/// LC-SESS-04: a legacy session is ended with the client.
 #[test]
 fn closing_ends_the_session() {
     let (connecting, link) = client().mode(Mode::Legacy).http_link(settings());

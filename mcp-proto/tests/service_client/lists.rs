@@ -28,7 +28,7 @@ fn resource(name: &str) -> serde_json::Value {
     json!({"name": name, "uri": format!("a:{name}")})
 }
 
-/// C-PAGE: a list without end is cut, and what came is kept.
+/// C-PAGE-02, C-PAGE-05: a list without end is cut, and what came is kept.
 #[test]
 fn a_list_without_end_is_cut() {
     let mut limits = Limits::default();
@@ -59,7 +59,7 @@ fn a_list_without_end_is_cut() {
     assert_eq!(found.faults, [ListFault::Endless(PageError::RepeatedCursor("".into()))]);
 }
 
-/// C-PAGE: a cursor that is refused under way begins the walk anew, but not for ever.
+/// C-CACHE-12: a cursor that is refused under way begins the walk anew, but not for ever.
 #[test]
 fn a_refused_cursor_begins_anew() {
     let (client, mut rig) = Rig::modern(client(), json!({"resources": {}}));
@@ -102,7 +102,7 @@ fn a_refused_cursor_begins_anew() {
     assert!(matches!(error(poll(&mut list)), CallError::Rpc(_)));
 }
 
-/// C-TOOL: one bad tool does not cost the others.
+/// One bad tool does not cost the others.
 #[test]
 fn one_bad_tool_does_not_cost_the_others() {
     let (client, mut rig) = Rig::modern(client(), json!({"tools": {}}));

@@ -43,7 +43,7 @@ fn begin() -> (mcp_proto::service::client::Client, Rig, Paused<CallTool>) {
     (client, rig, paused)
 }
 
-/// C-MRTR: each round goes out under a fresh id, with the state as it came.
+/// C-MRTR-03, C-MRTR-05: each round goes out under a fresh id, with the state as it came.
 #[test]
 fn rounds_are_answered_one_by_one() {
     let (_client, mut rig, first) = begin();
@@ -104,7 +104,7 @@ fn a_call_is_parked_and_resumed_elsewhere() {
     assert_eq!(now(call).unwrap().texts(), "done");
 }
 
-/// C-MRTR: a server that asks for ever is stopped.
+/// A server that asks for ever is stopped.
 #[test]
 fn rounds_are_bounded() {
     let asking = client().on_elicit(|form, _| async move { Ok(form.accept_defaults()) });

@@ -42,7 +42,7 @@ fn service() -> Service {
 
 const WITH_TASKS: [V; 2] = [V::V2025_11_25, V::V2026_07_28];
 
-/// C-TASK: a call that becomes a task completes like any other.
+/// C-TASK-01, C-TASK-04, LC-TASK-03: a call that becomes a task completes like any other.
 #[test]
 fn tasks_are_polled_to_their_end() {
     for version in WITH_TASKS {
@@ -57,7 +57,7 @@ fn tasks_are_polled_to_their_end() {
     }
 }
 
-/// C-TASK: each question of a task is answered once, by the same responders.
+/// C-TASK-07, C-TASK-10, C-TASK-12: each question of a task is answered once, by the same responders.
 #[test]
 fn questions_of_a_task_are_answered_once() {
     for version in WITH_TASKS {
@@ -90,7 +90,7 @@ fn a_task_can_be_left_to_the_caller() {
     assert_eq!(status.unwrap().unwrap(), TaskStatus::Completed);
 }
 
-/// Giving up a call that has become a task cancels the task.
+/// C-TASK-13: giving up a call that has become a task cancels the task.
 #[test]
 fn dropping_the_call_cancels_the_task() {
     for version in WITH_TASKS {
@@ -129,7 +129,7 @@ fn time_jumps_when_nothing_else_can_be_done() {
     assert!(matches!(failed.unwrap(), Err(CallError::TimedOut)));
 }
 
-/// A task that asks can be stored with its call, and goes on with the answers at hand.
+/// C-TASK-05: a task that asks can be stored with its call, and goes on with the answers at hand.
 #[test]
 fn a_task_that_asks_is_parked_and_resumed() {
     let asked = Arc::new(Mutex::new(Vec::new()));

@@ -66,7 +66,7 @@ fn a_refused_cursor_begins_anew() {
     let mut list = client.resources();
     assert!(poll(&mut list).is_pending());
     let request = rig.one();
-    rig.answer(&request, json!({"resources": [resource("old")], "nextCursor": "2"}));
+    rig.answer(&request, json!({"resources": [resource("old")], "nextCursor": "2", "ttlMs": 60000}));
     assert!(poll(&mut list).is_pending());
     let request = rig.one();
     assert_eq!(request["params"]["cursor"], "2");

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use super::Engine;
 use super::table::Stage;
 use crate::client::error::CallError;
-use crate::client::event::{CallId, Completed, Event, Kind, Violation, ViolationKind};
+use crate::client::event::{CallId, Change, Completed, Event, Kind, Violation, ViolationKind};
 use crate::client::outbox::{Origin, Outbox, Purpose};
 use crate::model::method::ServerMethod;
 use crate::model::{RequiredElicitations, Str, TASKS_EXTENSION};
@@ -167,7 +167,25 @@ impl Engine {
         {
             return self.fail(id, CallError::UrlElicitationRequired(required.elicitations));
         }
+        if error.code == code::INVALID_PARAMS {
+            self.forget_pages(id);
+        }
         self.fail(id, CallError::Rpc(error))
+    }
+
+    /// A cursor was refused: the list changed under the walk, and no page of it that was kept leads on.
+    /// [spec: server/utilities/caching#pagination]
+    fn forget_pages(&mut self, id: CallId) {
+        let Some(call) = self.table.get(id) else { return };
+        let change = match call.known {
+            Some(ServerMethod::ListTools) => Change::Tools,
+            Some(ServerMethod::ListPrompts) => Change::Prompts,
+            Some(ServerMethod::ListResources | ServerMethod::ListResourceTemplates) => Change::Resources,
+            _ => return,
+        };
+        if Members::from_json(&call.params).is_some_and(|params| params.get("cursor").is_some()) {
+            self.cache.invalidate(&change);
+        }
     }
 
     /// A call has its result.

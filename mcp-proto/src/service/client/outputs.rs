@@ -41,7 +41,10 @@ mod enforced {
     const MOST: usize = 256;
 
     #[derive(Default)]
-    pub(super) struct Known(Mutex<BTreeMap<String, (Arc<Tool>, Option<Arc<Validator>>)>>);
+    pub(super) struct Known(Mutex<BTreeMap<String, Compiled>>);
+
+    /// The definition of a tool, and its schema ready for use.
+    type Compiled = (Arc<Tool>, Option<Arc<Validator>>);
 
     impl Known {
         /// One that cannot be used, because it is none or refers to something elsewhere, promises nothing

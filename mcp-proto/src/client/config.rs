@@ -28,9 +28,11 @@ pub struct Config {
     pub assumed: Option<Verdict>,
     /// The bounds.
     pub limits: Limits,
-    /// How long a server may be silent to `server/discover` before it is taken for a legacy one.
+    /// How long a server may be silent to `server/discover` before it is taken for a legacy one. Over HTTP, and
+    /// where no legacy revision is spoken, silence says nothing and [`handshake_timeout`](Self::handshake_timeout)
+    /// counts.
     pub probe_timeout: Duration,
-    /// How long `initialize` may take.
+    /// How long `initialize` may take, or `server/discover` where that is all there is to say.
     pub handshake_timeout: Duration,
     /// Whether a call for which the server declared no capability fails here instead of there. On by
     /// default, as the legacy revisions demand. [spec: basic/lifecycle]
@@ -196,13 +198,13 @@ impl ConfigBuilder {
         self
     }
 
-    /// How long a server may be silent to `server/discover`.
+    /// How long a server may be silent to `server/discover` before it is taken for a legacy one.
     pub fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.0.probe_timeout = timeout;
         self
     }
 
-    /// How long `initialize` may take.
+    /// How long `initialize` may take, or `server/discover` where no other handshake is left.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.0.handshake_timeout = timeout;
         self

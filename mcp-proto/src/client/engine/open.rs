@@ -102,7 +102,10 @@ impl Engine {
     ) {
         tried.push(version);
         let wire = self.table.open_wire(Purpose::Probe);
-        let due = now + self.config.probe_timeout;
+        // Silence is an answer where there is another handshake to go on with. Else a server that takes long to
+        // start would be given up for nothing.
+        let falls_back = !self.mirrors && self.config.preferred_legacy().is_some();
+        let due = now + if falls_back { self.config.probe_timeout } else { self.config.handshake_timeout };
         self.phase = Phase::Probing { wire, version, due, tried };
         let about = About {
             wire,

@@ -233,13 +233,14 @@ impl ClientBuilder {
         self
     }
 
-    /// How long a server may be silent to `server/discover` before it is taken for a legacy one. 10 seconds.
+    /// How long a server on pipes may be silent to `server/discover` before it is taken for a legacy one. 10
+    /// seconds.
     pub const fn probe_timeout(mut self, timeout: Duration) -> Self {
         self.probe_timeout = timeout;
         self
     }
 
-    /// How long `initialize` may take. 60 seconds.
+    /// How long `initialize` may take, or `server/discover` where no other handshake is left. 60 seconds.
     pub const fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.handshake_timeout = Some(timeout);
         self

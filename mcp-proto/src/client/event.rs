@@ -187,6 +187,14 @@ pub struct ServerFacts {
     pub instructions: Option<Str>,
 }
 
+impl ServerFacts {
+    /// The name that it gives itself, for people and logs: any server can give itself any name.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.identity.as_ref().map(|identity| &*identity.name)
+    }
+}
+
 /// A result, raw.
 #[derive(Debug)]
 #[non_exhaustive]

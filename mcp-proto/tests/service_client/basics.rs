@@ -55,7 +55,7 @@ fn every_revision_can_do_everything() {
         let done = speaking(version).in_memory(&demo(), async |client| {
             let server = client.server();
             assert_eq!(server.version, version);
-            assert_eq!(server.identity.as_ref().unwrap().name, "demo");
+            assert_eq!(server.name(), Some("demo"));
             assert_eq!(server.instructions.as_deref(), Some("Add things."));
             assert_eq!(client.verdict().unwrap().version(), version);
             client.ping().await?;
@@ -72,7 +72,7 @@ fn every_revision_can_do_everything() {
             assert_eq!(client.resources().await?.items[0].uri, "greeting://all");
             assert_eq!(client.resource_templates().await?.items[0].uri_template, "greeting://{name}");
             let greeting = client.read_resource("greeting://Ann").await?;
-            assert!(serde_json::to_string(&greeting).unwrap().contains("Hello, Ann!"));
+            assert_eq!(greeting.as_text(), Some("Hello, Ann!"));
 
             assert_eq!(client.prompts().await?[0].name, "review");
             let review = client.get_prompt("review", [("code", "x = 1")]).await?;

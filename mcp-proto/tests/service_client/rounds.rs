@@ -121,3 +121,19 @@ fn rounds_are_bounded() {
     assert_eq!(sent, 4);
     assert!(matches!(error(poll(&mut call)), CallError::TooManyRounds));
 }
+
+/// Options that would leave a decision to nobody do not count.
+#[test]
+fn what_is_not_by_hand_is_done() {
+    use mcp_proto::client::{CallOptions, Rounds, TaskUse};
+    let asking = client().on_elicit(|form, _| async move { Ok(form.accept_defaults()) });
+    let (client, mut rig) = Rig::modern(asking, json!({"tools": {}}));
+    let options = CallOptions::new().rounds(Rounds::Manual).tasks(TaskUse::Expose);
+    let mut call = client.call_tool("x", ()).options(options);
+    assert!(poll(&mut call).is_pending());
+    let request = rig.one();
+    rig.answer(&request, round("first"));
+    let request = rig.one();
+    rig.answer(&request, text("done"));
+    assert_eq!(now(call).unwrap().texts(), "done");
+}

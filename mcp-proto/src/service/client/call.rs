@@ -14,7 +14,7 @@ use super::handle::Handle;
 use super::shared::Command;
 use super::slot::{News, Outcome, Slot};
 use crate::client::request::Request;
-use crate::client::{CallError, CallOptions, Completed, Parked, Rounds};
+use crate::client::{CallError, CallOptions, Completed, Parked, Rounds, TaskUse};
 use crate::model::{InputResponses, LoggingLevel, Meta, Progress, Task};
 
 /// A call that is made when it is awaited. Dropping it before its end cancels it.
@@ -26,6 +26,7 @@ pub struct Call<'p, R: Request> {
     handle: Arc<Handle>,
     begin: Option<Begin<R>>,
     options: CallOptions,
+    is_by_hand: bool,
     on_progress: Option<Box<dyn FnMut(Progress) + Send + 'p>>,
     on_task: Option<Box<dyn FnMut(Task) + Send + 'p>>,
     slot: Option<Arc<Slot>>,
@@ -57,6 +58,7 @@ impl<R: Request> Call<'static, R> {
             handle,
             begin: Some(begin),
             options,
+            is_by_hand: false,
             on_progress: None,
             on_task: None,
             slot: None,
@@ -66,7 +68,7 @@ impl<R: Request> Call<'static, R> {
 }
 
 impl<'p, R: Request> Call<'p, R> {
-    /// How the call is made, all at once.
+    /// How the call is made, all at once. What is done by hand is for [`by_hand`](Self::by_hand) to say.
     pub fn options(mut self, options: CallOptions) -> Self {
         self.options = options;
         self
@@ -147,6 +149,7 @@ impl<'p, R: Request> Call<'p, R> {
     /// answered by the responders.
     pub fn by_hand(mut self) -> ByHand<'p, R> {
         self.options.rounds = Rounds::Manual;
+        self.is_by_hand = true;
         ByHand::new(self)
     }
 
@@ -170,6 +173,7 @@ impl<'p, R: Request> Call<'p, R> {
             handle,
             begin: None,
             options,
+            is_by_hand: false,
             on_progress: None,
             on_task: None,
             slot: Some(slot),
@@ -183,7 +187,14 @@ impl<R: Request + Send + 'static> Call<'_, R> {
         let slot = Arc::new(Slot::default());
         let mut options = self.options.clone();
         options.progress |= self.on_progress.is_some();
-        let by_hand = options.rounds == Rounds::Manual;
+        let by_hand = self.is_by_hand;
+        if !by_hand {
+            // Nobody would be there to decide.
+            options.tasks = TaskUse::Drive;
+            if options.rounds == Rounds::Manual {
+                options.rounds = CallOptions::default().rounds;
+            }
+        }
         let command = match begin {
             Begin::Fail(error) => return Err(error),
             Begin::Call(request) => {

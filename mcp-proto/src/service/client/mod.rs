@@ -51,8 +51,8 @@
 //!
 //! let client = Client::new("my-host", "1.0.0")
 //!     .on_elicit(|form: ElicitForm, asking| async move {
-//!         let server = asking.server().and_then(|server| server.identity.as_ref());
-//!         println!("{} asks: {}", server.map_or("a server", |it| &*it.name), form.message);
+//!         let server = asking.server().and_then(|server| server.name()).unwrap_or("a server");
+//!         println!("{server} asks: {}", form.message);
 //!         Ok(form.accept_defaults()) // a real one lets the user fill in the form, or decline
 //!     })
 //!     .on_sample(|_, _| async { Err(Refusal::by_user()) })

@@ -7,7 +7,9 @@ use core::fmt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::model::{CallToolResult, ElicitForm, ElicitResult, Json, Members};
+use crate::model::{
+    CallToolResult, ElicitForm, ElicitResult, Json, Members, ReadResourceResult, ResourceContents,
+};
 use crate::rpc;
 use crate::rpc::de::DecodeError;
 
@@ -68,6 +70,17 @@ impl CallToolResult {
                 "expected `structuredContent` or one block of text, found {} blocks",
                 blocks.len()
             ))),
+        }
+    }
+}
+
+impl ReadResourceResult {
+    /// The text of the resource, if it is one text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match &*self.contents {
+            [ResourceContents::Text(only)] => Some(&only.text),
+            _ => None,
         }
     }
 }

@@ -200,7 +200,7 @@ fn a_page_is_no_server_of_any_age() {
     driver.status(&init, 404);
     let stream = driver.one();
     driver.respond(&stream, 200, &[("content-type", "text/html")], "<html>");
-    assert!(matches!(driver.event(), Seen::Unusable(CallError::Http { status: 200, .. })));
+    assert!(matches!(driver.event(), Seen::Unusable(CallError::Http { status: 404, .. })));
     assert!(driver.sent().is_empty());
 }
 

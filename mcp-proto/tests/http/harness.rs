@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) method: &'static str,
+    /// With the query, if there is one.
     pub(crate) path: &'static str,
     pub(crate) headers: Vec<(String, Vec<u8>)>,
     pub(crate) body: Vec<u8>,
@@ -72,10 +73,10 @@ impl Head for Request {
         self.method
     }
     fn path(&self) -> &str {
-        self.path
+        self.path.split('?').next().unwrap_or_default()
     }
     fn query(&self) -> Option<&str> {
-        None
+        self.path.split_once('?').map(|(_, query)| query)
     }
     fn authority(&self) -> Option<&str> {
         None

@@ -12,7 +12,7 @@ use super::reader::{Frame, Part, Reader};
 use super::repair::Repair;
 use super::request::{Request as HttpRequest, Token};
 use super::settings::Settings;
-use super::traffic::{Asked, Out, Refusal, Role, Timer, Traffic, Transport};
+use super::traffic::{Asked, First, Out, Refusal, Role, Timer, Traffic, Transport};
 use super::{Action, ExchangeId, Lost};
 use crate::client::engine::Engine;
 use crate::client::outbox::{Origin, Purpose};
@@ -501,7 +501,7 @@ impl Client {
             return;
         }
         let stream = *stream;
-        let Some((asked, body)) = first.take() else { return };
+        let Some(First { asked, body, .. }) = first.take() else { return };
         match found {
             Some(url) => {
                 let request = HttpRequest::post(&url, &body);

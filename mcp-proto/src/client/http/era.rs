@@ -29,11 +29,14 @@ pub(crate) const fn of_discover(status: u16, error: Option<&Error>) -> Evidence 
     }
 }
 
-/// Of the refusal of `initialize`: older is then the transport of 2024-11-05.
-pub(crate) const fn of_initialize(status: u16, error: Option<&Error>) -> Evidence {
+/// Of the refusal of `initialize`: older is then the transport of 2024-11-05. `is_own` says whether the error
+/// names the request.
+pub(crate) const fn of_initialize(status: u16, error: Option<&Error>, is_own: bool) -> Evidence {
     match error {
-        // It speaks JSON-RPC over POST, so it is no server of that transport.
-        Some(_) if is_about_the_request(status) => Evidence::Answer,
+        // The URL of a stream may take no POST, and say so as a message.
+        _ if status == 405 => Evidence::Older,
+        // Whoever answers the request speaks JSON-RPC over POST, so it is no server of that transport.
+        Some(error) if is_about_the_request(status) && (is_own || is_modern(error)) => Evidence::Answer,
         _ if is_about_the_request(status) => Evidence::Older,
         _ => Evidence::None,
     }
@@ -55,6 +58,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn modern_errors_need_no_id() {
+        let error = Error::new(code::HEADER_MISMATCH, "x");
+        assert_eq!(of_initialize(400, Some(&error), false), Evidence::Answer);
+    }
+
+    #[test]
     fn the_era_is_decided_by_status_and_body_c_compat_05() {
         for code in [-32020, -32021, -32022] {
             let error = Error::new(code, "x");
@@ -69,13 +78,15 @@ mod tests {
         }
         for status in [400, 404, 405, 406, 415, 422] {
             assert_eq!(of_discover(status, None), Evidence::Older, "{status}");
-            assert_eq!(of_initialize(status, None), Evidence::Older, "{status}");
-            assert_eq!(of_initialize(status, Some(&not_found)), Evidence::Answer, "{status}");
+            assert_eq!(of_initialize(status, None, false), Evidence::Older, "{status}");
+            assert_eq!(of_initialize(status, Some(&not_found), false), Evidence::Older, "{status}");
+            let answer = if status == 405 { Evidence::Older } else { Evidence::Answer };
+            assert_eq!(of_initialize(status, Some(&not_found), true), answer, "{status}");
         }
         for status in [401, 403, 407, 408, 429, 500, 502, 503, 504] {
             assert_eq!(of_discover(status, None), Evidence::None, "{status}");
             assert_eq!(of_discover(status, Some(&not_found)), Evidence::None, "{status}");
-            assert_eq!(of_initialize(status, None), Evidence::None, "{status}");
+            assert_eq!(of_initialize(status, None, false), Evidence::None, "{status}");
         }
     }
 }

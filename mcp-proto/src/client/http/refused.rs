@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::client::Client;
 use super::era::{self, Evidence};
 use super::request::Request;
-use super::traffic::{Asked, Exchange, Out, Refusal, Role, Transport};
+use super::traffic::{Asked, Exchange, First, Out, Refusal, Role, Transport};
 use super::{Action, ExchangeId};
 use crate::client::CallError;
 use crate::client::outbox::{Origin, Purpose};
@@ -66,9 +66,12 @@ impl Client {
                 }
                 Evidence::None => self.fail_request(&asked, error.map_or(plain, CallError::Rpc), now, out),
             },
-            Purpose::Handshake => match era::of_initialize(status, error.as_ref()) {
+            Purpose::Handshake => match era::of_initialize(status, error.as_ref(), is_own) {
                 Evidence::Answer | Evidence::Modern => self.answer_error(&asked, error, plain, now, out),
-                Evidence::Older if self.may_be_oldest() => self.try_events(asked, exchange.request, now, out),
+                Evidence::Older if self.may_be_oldest() => {
+                    let refused = error.map_or(plain, CallError::Rpc);
+                    self.try_events(First { asked, body: exchange.request.body, refused }, now, out);
+                }
                 Evidence::Older => self.assumption_failed(&asked, plain, now, out),
                 Evidence::None => self.fail_request(&asked, error.map_or(plain, CallError::Rpc), now, out),
             },
@@ -142,12 +145,11 @@ impl Client {
     }
 
     /// The server may be one of 2024-11-05: asks for its stream. LC-COMPAT-01, LC-COMPAT-02
-    fn try_events(&mut self, asked: Asked, request: Request, now: Instant, out: &mut Vec<Action>) {
+    fn try_events(&mut self, first: First, now: Instant, out: &mut Vec<Action>) {
         let mut out = Out { traffic: &mut self.traffic, actions: out, now };
         let url = out.traffic.settings.url.clone();
         let stream = out.open(Role::Events, Request::get(&url, None), 0);
-        out.traffic.transport =
-            Transport::Events { stream, endpoint: None, first: Some((asked, request.body)) };
+        out.traffic.transport = Transport::Events { stream, endpoint: None, first: Some(first) };
     }
 
     /// The session is over: begins another, without the old id, and makes the call again that was refused

@@ -11,7 +11,7 @@ use super::client::Client;
 use super::fields::Fields;
 use super::reader::Kind;
 use super::redirect::{follow, is_redirect};
-use super::traffic::{Asked, Exchange, Out, Parked, Refusal, Role, Transport};
+use super::traffic::{Asked, Exchange, First, Out, Parked, Refusal, Role, Transport};
 use super::{Action, ExchangeId, Lost};
 use crate::client::outbox::Purpose;
 use crate::client::{CallError, Event, ViolationKind};
@@ -318,11 +318,12 @@ impl Client {
     fn events_ended(&mut self, error: CallError, now: Instant, out: &mut Vec<Action>) {
         let transport = core::mem::replace(&mut self.traffic.transport, Transport::Streamable);
         self.traffic.version = None;
-        if let Transport::Events { first: Some((asked, _)), .. } = transport {
+        if let Transport::Events { first: Some(First { asked, refused, .. }), .. } = transport {
             if matches!(error, CallError::Lost(_) | CallError::Unauthorized(_)) {
                 return self.fail(asked.wire, asked.purpose, error, now, out);
             }
-            let event = self.through(now, out, |engine, out| engine.fail_wire(asked.wire, error, now, out));
+            // It is no such server either: what it said at first says more.
+            let event = self.through(now, out, |engine, out| engine.fail_wire(asked.wire, refused, now, out));
             return self.backlog.extend(event);
         }
         if !self.engine.is_ready() {

@@ -12,8 +12,8 @@ use super::request::Request;
 use super::resume::Resume;
 use super::settings::Settings;
 use super::{Action, ExchangeId, Url};
-use crate::client::CallId;
 use crate::client::outbox::{About, Answering, Notice, Outbox, Purpose};
+use crate::client::{CallError, CallId};
 use crate::limits::Limits;
 use crate::model::ProtocolVersion;
 use crate::rpc;
@@ -100,8 +100,16 @@ pub(super) enum Transport {
         /// Where messages go, once the server has said it.
         endpoint: Option<Url>,
         /// `initialize`, which waits for that.
-        first: Option<(Asked, Arc<[u8]>)>,
+        first: Option<First>,
     },
+}
+
+/// `initialize`, which was refused where it was sent first.
+#[derive(Debug)]
+pub(super) struct First {
+    pub(super) asked: Asked,
+    pub(super) body: Arc<[u8]>,
+    pub(super) refused: CallError,
 }
 
 /// What is not sent yet.
@@ -457,7 +465,7 @@ impl Outbox for Out<'_> {
         self.traffic.parked.retain(|parked| !is_of(&parked.role));
         let was_parked = self.traffic.parked.len() < before;
         if let Transport::Events { first, stream, .. } = &mut self.traffic.transport
-            && first.as_ref().is_some_and(|(asked, _)| asked.wire == wire)
+            && first.as_ref().is_some_and(|first| first.asked.wire == wire)
         {
             *first = None;
             let stream = *stream;

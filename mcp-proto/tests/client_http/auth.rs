@@ -45,8 +45,8 @@ fn with_a_token_it_is_sent_again() {
     refuse(&mut driver, &probe, 401, CHALLENGE);
     let Seen::Unauthorized(why) = driver.event() else { panic!() };
     assert_eq!((why.call, why.status), (None, 401));
-    // The user thinks, and nothing runs out meanwhile but the time of the call itself.
-    driver.pass(Duration::from_secs(30));
+    // The user thinks, and nothing runs out meanwhile.
+    driver.pass(Duration::from_secs(600));
     assert!(driver.sent().is_empty() && driver.events().is_empty());
     driver.with(|client, now, out| client.authorize(token("t-1"), now, out));
     let probe = driver.one();
@@ -59,10 +59,13 @@ fn with_a_token_it_is_sent_again() {
     let Seen::Unauthorized(why) = driver.event() else { panic!() };
     assert!(why.is_insufficient_scope());
     assert_eq!((why.call, why.bearer().unwrap().scope()), (Some(call), Some("mcp:write")));
+    driver.pass(Duration::from_secs(600));
+    assert!(driver.sent().is_empty() && driver.events().is_empty());
     driver.with(|client, now, out| client.authorize(token("t-2"), now, out));
     let again = driver.one();
     assert_eq!(again.header("authorization"), Some("Bearer t-2"));
     assert_eq!((again.body(), again.header("mcp-name")), (sent.body(), Some("a")));
+    driver.pass(Duration::from_secs(59));
     driver.json(&again, 200, &result(&again, text("A")));
     assert!(matches!(driver.event(), Seen::Complete(done, _) if done == call));
 }

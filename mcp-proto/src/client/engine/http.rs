@@ -22,10 +22,36 @@ impl Engine {
         self.unusable(error)
     }
 
-    /// Something must come first: [`start`](Self::start) begins again. Calls wait.
+    /// Something must come first: [`start`](Self::start) begins again. Calls wait, and their time does not
+    /// count until [`go_on`](Self::go_on).
     pub(crate) fn suspend(&mut self) {
         self.leave_opening();
         self.phase = Phase::Idle;
+        for call in self.queue.clone() {
+            self.table.update(call, |call| call.due = None);
+        }
+    }
+
+    /// What had to come first is there.
+    pub(crate) fn go_on<O: Outbox>(&mut self, now: Instant, out: &mut O) -> Option<Event<'static>> {
+        for call in self.queue.clone() {
+            self.table.update(call, |call| call.expect_answer(now));
+        }
+        self.start(now, out)
+    }
+
+    /// A request waits for something on this side: its answer is not due.
+    pub(crate) fn hold(&mut self, wire: i64) {
+        if let Some(Purpose::Call(call) | Purpose::Listen(call)) = self.table.purpose(wire) {
+            self.table.update(call, |call| call.due = None);
+        }
+    }
+
+    /// A request that was held is sent.
+    pub(crate) fn let_go(&mut self, wire: i64, now: Instant) {
+        if let Some(Purpose::Call(call) | Purpose::Listen(call)) = self.table.purpose(wire) {
+            self.table.update(call, |call| call.expect_answer(now));
+        }
     }
 
     fn leave_opening(&mut self) {

@@ -322,18 +322,17 @@ impl Client {
         let mut opening = false;
         for parked in parked {
             match &parked.role {
-                Role::Request(Asked { purpose: Purpose::Probe | Purpose::Handshake, .. }) => opening = true,
-                _ => {
-                    Out { traffic: &mut self.traffic, actions: out, now }.open(
-                        parked.role,
-                        parked.request,
-                        0,
-                    );
+                Role::Request(Asked { purpose: Purpose::Probe | Purpose::Handshake, .. }) => {
+                    opening = true;
+                    continue;
                 }
+                Role::Request(asked) => self.engine.let_go(asked.wire, now),
+                _ => {}
             }
+            Out { traffic: &mut self.traffic, actions: out, now }.open(parked.role, parked.request, 0);
         }
         if opening {
-            let event = self.start(now, out);
+            let event = self.through(now, out, |engine, out| engine.go_on(now, out));
             self.backlog.extend(event);
         }
     }
@@ -501,7 +500,8 @@ impl Client {
             return;
         }
         let stream = *stream;
-        let Some(First { asked, body, .. }) = first.take() else { return };
+        let Some(first) = first.take() else { return };
+        let First { asked, body, .. } = *first;
         match found {
             Some(url) => {
                 let request = HttpRequest::post(&url, &body);

@@ -1,5 +1,6 @@
 //! Answers with a status that says no.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -149,7 +150,7 @@ impl Client {
         let mut out = Out { traffic: &mut self.traffic, actions: out, now };
         let url = out.traffic.settings.url.clone();
         let stream = out.open(Role::Events, Request::get(&url, None), 0);
-        out.traffic.transport = Transport::Events { stream, endpoint: None, first: Some(first) };
+        out.traffic.transport = Transport::Events { stream, endpoint: None, first: Some(Box::new(first)) };
     }
 
     /// The session is over: begins another, without the old id, and makes the call again that was refused

@@ -192,9 +192,13 @@ impl Client {
             let error = CallError::Unauthorized(alloc::boxed::Box::new(why));
             return self.come_to_nothing(role, error, now, out);
         }
-        if let Role::Request(Asked { purpose: Purpose::Probe | Purpose::Handshake, .. }) = &role {
-            // The time that the user takes is none of the server's.
-            self.engine.suspend();
+        // The time that the user takes is none of the server's.
+        match &role {
+            Role::Request(Asked { purpose: Purpose::Probe | Purpose::Handshake, .. }) => {
+                self.engine.suspend();
+            }
+            Role::Request(asked) => self.engine.hold(asked.wire),
+            _ => {}
         }
         if self.traffic.parked.is_empty() {
             self.backlog.push_back(Event::Unauthorized(why.clone()));
@@ -318,7 +322,8 @@ impl Client {
     fn events_ended(&mut self, error: CallError, now: Instant, out: &mut Vec<Action>) {
         let transport = core::mem::replace(&mut self.traffic.transport, Transport::Streamable);
         self.traffic.version = None;
-        if let Transport::Events { first: Some(First { asked, refused, .. }), .. } = transport {
+        if let Transport::Events { first: Some(first), .. } = transport {
+            let First { asked, refused, .. } = *first;
             if matches!(error, CallError::Lost(_) | CallError::Unauthorized(_)) {
                 return self.fail(asked.wire, asked.purpose, error, now, out);
             }

@@ -100,7 +100,7 @@ pub(super) enum Transport {
         /// Where messages go, once the server has said it.
         endpoint: Option<Url>,
         /// `initialize`, which waits for that.
-        first: Option<First>,
+        first: Option<Box<First>>,
     },
 }
 

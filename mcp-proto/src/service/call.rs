@@ -18,7 +18,7 @@ use super::{Changes, Service};
 use crate::model::LoggingLevel;
 use crate::model::{Implementation, Meta, ProtocolVersion};
 use crate::rpc::Error;
-use crate::server::{Channel, ClientFeatures, Log, Principal, Progress, RequestKey};
+use crate::server::{Channel, ClientFeatures, Log, Principal, Progress, RequestKey, Scopes};
 use crate::task::TaskKey;
 
 /// The context of one call. Cheap to clone; every clone speaks for the same call.
@@ -50,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) wants_task: bool,
     /// The task that this call has become.
     pub(crate) task: Option<TaskKey>,
+    /// What the tool needs of the caller's token: whoever looks at the task needs it, too.
+    pub(crate) scopes: Scopes,
     /// The time to live that a 2025-11-25 client wants for its task; `Some(None)` = without end.
     pub(crate) task_ttl: Option<Option<Duration>>,
     /// The job that polls the handler.

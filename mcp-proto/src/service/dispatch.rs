@@ -250,10 +250,10 @@ impl Start<'_, '_, '_> {
             if let Some(lookup) = self.headers.filter(|_| version.is_modern()) {
                 mirror::check_arguments(lookup, params.arguments, tool.header_arguments())?;
             }
-            service.enforce(tool.scopes(), self.principal).map(|()| *tool.handler())
+            service.enforce(tool.scopes(), self.principal).map(|()| (*tool.handler(), tool.scopes().clone()))
         });
-        let tool = match found {
-            Ok(tool) => service.tool(tool),
+        let (tool, scopes) = match found {
+            Ok((tool, scopes)) => (service.tool(tool), scopes),
             Err(error) => return fail(shared, key, &error),
         };
         let ttl = match params.task.map(|task| super::tasks::ttl_of(task.get())).transpose() {
@@ -273,6 +273,9 @@ impl Start<'_, '_, '_> {
         };
         if as_task {
             ctx.call.lock().task_ttl = ttl;
+        }
+        if !scopes.is_empty() {
+            ctx.call.lock().scopes = scopes;
         }
         match (tool.call)(ctx.clone(), arguments.unwrap_or("{}")) {
             Ok(future) => {

@@ -7,7 +7,7 @@ use core::fmt;
 
 use super::{BuildError, Service};
 use crate::model::method::{
-    CallTool, Complete, GetPrompt, Listen, Method, ReadResource, ServerMethod, Subscribe,
+    CallTool, Complete, GetPrompt, GetTask, Listen, Method, ReadResource, ServerMethod, Subscribe, UpdateTask,
 };
 use crate::model::{ProtocolVersion, Str};
 use crate::registry::{Access, Terms};
@@ -51,7 +51,7 @@ impl core::error::Error for InsufficientScope {}
 
 impl Service {
     /// The scopes that a request needs: those of the tool, prompt or resource that it uses, completes or
-    /// subscribes to; for a `subscriptions/listen` those of all URIs together. None if it needs none, if its
+    /// subscribes to; for a task those of its tool; for a `subscriptions/listen` those of all URIs and tasks together. None if it needs none, if its
     /// params cannot be read, or if what it names does not exist for this caller: then the answer is an
     /// error that tells nothing.
     ///
@@ -120,11 +120,20 @@ impl Service {
                 let filter = Listen::decode(params).ok()?.notifications;
                 let most = self.config().limits.max_subscribed_uris;
                 let uris = filter.resource_subscriptions.iter().take(most);
-                let each = uris.filter_map(|uri| self.needed_to_read(uri, principal));
+                let tasks = filter.task_ids.iter().take(most);
+                let each = uris
+                    .filter_map(|uri| self.needed_to_read(uri, principal))
+                    .chain(tasks.filter_map(|id| self.needed_for_task(id, principal)));
                 // Many URIs, few kinds of scopes: equal sets are not put together again and again.
                 return Some(each.fold(Scopes::NONE, |all, scopes| {
                     if all.covers(&scopes) { all } else { all.union(&scopes) }
                 }));
+            }
+            ServerMethod::GetTask | ServerMethod::CancelTask | ServerMethod::TaskResult => {
+                return self.needed_for_task(&GetTask::decode(params).ok()?.task_id, principal);
+            }
+            ServerMethod::UpdateTask => {
+                return self.needed_for_task(&UpdateTask::decode(params).ok()?.task_id, principal);
             }
             _ => return None,
         };
@@ -137,6 +146,11 @@ impl Service {
         }
         let found = self.registry().resource(ProtocolVersion::LATEST, principal, uri).ok()?;
         Some(found.scopes().clone())
+    }
+
+    /// What a task's tool needs is needed for its result, too.
+    fn needed_for_task(&self, id: &str, principal: Option<&Principal>) -> Option<Scopes> {
+        self.tasks().scopes(id, principal).cloned()
     }
 
     fn covers(&self, granted: &Scopes, needed: &Scopes) -> bool {

@@ -26,8 +26,8 @@ use crate::model::{
 use crate::rpc::{Error, Members, code, unfit, write_str};
 use crate::server::channel::sealed::Sealed as _;
 use crate::server::{
-    Change, Channel, ClientFeatures, NoTask, Pending, RequestKey, Untyped, missing_capability,
-    write_related_task,
+    Change, Channel, ClientFeatures, NoTask, Pending, Principal, RequestKey, Scopes, Untyped,
+    missing_capability, write_related_task,
 };
 use crate::task::{Cancelled, Changed, Options, Outcome, Snapshot, Status, Table, TaskId, TaskKey};
 use crate::time::{Instant, UnixTime};
@@ -41,6 +41,8 @@ pub(crate) struct Tasks {
     ttl: Option<Duration>,
     poll: Duration,
     running: BTreeMap<TaskId, Running>,
+    /// Of tasks whose tool needs scopes: whose they are, and which.
+    scoped: BTreeMap<TaskId, (Option<String>, Scopes)>,
     /// `tasks/result` requests that wait for the end.
     waiting: Vec<(TaskId, Weak<Shared>, RequestKey)>,
 }
@@ -52,7 +54,16 @@ struct Running {
 
 impl Tasks {
     pub(crate) fn new(limits: &Limits, ttl: Option<Duration>, poll: Duration) -> Self {
-        Self { table: Table::new(limits), ttl, poll, running: BTreeMap::new(), waiting: Vec::new() }
+        let (running, scoped) = (BTreeMap::new(), BTreeMap::new());
+        Self { table: Table::new(limits), ttl, poll, running, scoped, waiting: Vec::new() }
+    }
+
+    /// What this caller's token has to allow for a look at a task. None for a task of someone else, which is
+    /// as unknown as one that never was.
+    pub(crate) fn scopes(&self, id: &str, principal: Option<&Principal>) -> Option<&Scopes> {
+        let (owner, scopes) = self.scoped.get(&TaskId::parse(id)?)?;
+        let caller = principal.map(owner_of);
+        (owner.is_none() || *owner == caller).then_some(scopes)
     }
 
     pub(crate) fn forget_waiter(&mut self, key: RequestKey) {
@@ -121,12 +132,16 @@ impl Call {
 
 fn owner(shared: &Shared, version: ProtocolVersion) -> Option<String> {
     match &shared.principal {
-        Some(principal) => Some(alloc::format!("principal {}", principal.id())),
+        Some(principal) => Some(owner_of(principal)),
         None if version.has_core_tasks() => {
             Some(alloc::format!("session {}", shared.lock().connection.number()))
         }
         None => None,
     }
+}
+
+fn owner_of(principal: &Principal) -> String {
+    alloc::format!("principal {}", principal.id())
 }
 
 /// Makes the call a task: readable before the client hears of it.
@@ -135,14 +150,17 @@ pub(crate) fn create(call: &Arc<Call>) -> Result<(), Error> {
     let owner = call.task_owner();
     let now = service.now(&call.shared);
     let mut tasks = service.tasks();
-    let options = Options {
-        ttl: call.lock().task_ttl.unwrap_or(tasks.ttl),
-        poll_interval: Some(tasks.poll),
-        status_message: None,
+    let (ttl, scopes) = {
+        let mut inner = call.lock();
+        (inner.task_ttl.unwrap_or(tasks.ttl), core::mem::take(&mut inner.scopes))
     };
+    let options = Options { ttl, poll_interval: Some(tasks.poll), status_message: None };
     let key = service
         .with_random(|random| tasks.table.create(owner.as_deref(), options, random, now))
         .map_err(|_| Error::new(code::INTERNAL_ERROR, "Too many tasks"))?;
+    if !scopes.is_empty() {
+        tasks.scoped.insert(key.id(), (owner, scopes));
+    }
     tasks.running.insert(key.id(), Running { call: Arc::downgrade(call), version: call.version });
     let mut body = Vec::new();
     if let Some(task) = tasks.table.task(key, now) {
@@ -600,6 +618,7 @@ impl Service {
         loop {
             let mut tasks = self.tasks();
             let Some(expired) = tasks.table.expire(unix) else { return };
+            tasks.scoped.remove(&expired.key.id());
             let call = tasks.running.remove(&expired.key.id()).and_then(|running| running.call.upgrade());
             let waiting = take_waiting(&mut tasks.waiting, expired.key);
             drop(tasks);

@@ -211,3 +211,43 @@ fn a06_states_and_tasks_are_their_callers_alone() {
     }
     assert_eq!(net.ask(&post("alice", "tasks/get", id)).1["result"]["status"], "working");
 }
+
+/// S-AUTH-11: what a tool needs is needed for the result of its task, too, also once it has ended.
+#[test]
+fn a_task_needs_the_scopes_of_its_tool() {
+    let kit = Kit::default();
+    let files = tool("files_job", |_, _: NoArguments| async { Ok("of the files") })
+        .scopes(["files"])
+        .task(mcp_proto::model::TaskSupport::Optional);
+    let mut net = net(&server(&kit).add(files).build().unwrap());
+    let capabilities = || json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let post = |token: &str, method: &str, params: Value| {
+        by(Request::modern(&modern(1, method, params, capabilities())), token)
+    };
+    let (_, created) = net.ask(&post("alice.files", "tools/call", json!({"name": "files_job"})));
+    let task = created["result"]["taskId"].clone();
+    let id = json!({ "taskId": task });
+    let update = json!({"taskId": task, "inputResponses": {}});
+    let listen = json!({"notifications": {"taskIds": [task]}});
+    for (method, params) in [
+        ("tasks/get", &id),
+        ("tasks/cancel", &id),
+        ("tasks/update", &update),
+        ("subscriptions/listen", &listen),
+    ] {
+        let got = net.send(&post("alice", method, params.clone()));
+        assert_eq!(net.status(got), 403, "{method}");
+        assert!(challenge(&net, got).contains("scope=\"files\""), "{method}");
+    }
+    let (status, mine) = net.ask(&post("alice.files", "tasks/get", id.clone()));
+    assert_eq!((status, &mine["result"]["status"]), (200, &json!("completed")));
+    assert!(mine.to_string().contains("of the files"));
+    // To others it is no task that needs scopes, but none at all.
+    for token in ["bob", "bob.files"] {
+        assert_eq!(net.ask(&post(token, "tasks/get", id.clone())).1["error"]["code"], -32602, "{token}");
+    }
+    // A task of a tool that needs none is as it was.
+    let (_, plain) = net.ask(&post("alice", "tools/call", json!({"name": "job"})));
+    let id = json!({ "taskId": plain["result"]["taskId"] });
+    assert_eq!(net.ask(&post("alice", "tasks/get", id)).0, 200);
+}

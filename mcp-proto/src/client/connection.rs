@@ -10,8 +10,9 @@ use super::engine::Engine;
 use super::error::CallError;
 use super::event::{AskId, CallId, Event, ServerFacts, ViolationKind};
 use super::outbox::{About, Answering, Notice, Origin, Outbox};
+use super::pages::Pages;
 use super::parked::Parked;
-use super::request::Request;
+use super::request::{PageRequest, Request};
 use crate::model::{InputResponse, InputResponses, ProtocolVersion, SubscriptionFilter};
 use crate::rpc::{self, Error, Parsed};
 use crate::time::Instant;
@@ -93,6 +94,13 @@ impl Connection {
         out: &mut Vec<u8>,
     ) -> Result<CallId, CallError> {
         self.engine.call(request, options, now, &mut Lines(out))
+    }
+
+    /// A walk over the pages of a list, at most [`Limits::max_pages`](crate::limits::Limits::max_pages) of
+    /// them.
+    #[must_use]
+    pub fn pages<R: PageRequest>(&self, request: R) -> Pages<R> {
+        Pages::new(request, self.engine.config().limits.max_pages)
     }
 
     /// Takes one frame: at most one event comes back.

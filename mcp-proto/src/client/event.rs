@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use super::error::CallError;
 use super::http::Unauthorized;
 use super::request::Request;
+use super::tools::Listed;
 use crate::model::method::ServerMethod;
 use crate::model::{
     Implementation, InputRequest, InputRequests, ListToolsResult, LogMessage, Meta, Progress,
@@ -208,7 +209,7 @@ pub struct Completed<'b> {
     pub(crate) method: Str,
     pub(crate) kind: Kind,
     /// The definition of the tool that was called, if it was listed.
-    pub(crate) tool: Option<Arc<Tool>>,
+    pub(crate) tool: Option<Arc<Listed>>,
     /// Whether arguments are mirrored, so that a tool with a bad annotation cannot be called.
     pub(crate) mirrors: bool,
 }
@@ -284,7 +285,33 @@ impl Completed<'_> {
     /// The definition of the tool that was called, if the machine saw it in a list.
     #[must_use]
     pub fn tool(&self) -> Option<&Tool> {
-        self.tool.as_deref()
+        self.tool.as_deref().map(|listed| &listed.tool)
+    }
+
+    /// Holds the result of `tools/call` against the output schema with which the tool was listed. A result
+    /// that says that the tool failed need not fit, and a tool without a schema, or one that was never listed,
+    /// promises nothing. [spec: server/tools#output-schema]
+    ///
+    /// # Errors
+    ///
+    /// The server does not keep what it declared, or declared what cannot be checked: nothing is fetched, so a
+    /// schema that refers to another document is none.
+    #[cfg(feature = "validate")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "validate")))]
+    pub fn check_output(&self) -> Result<(), InvalidOutput> {
+        let Some(schema) = self.tool.as_ref().and_then(|listed| listed.output()) else { return Ok(()) };
+        let members = rpc::Members::from_json(self.result.get()).unwrap_or_default();
+        if self.kind == Kind::Task || members.get("isError").is_some_and(|flag| flag.get() == "true") {
+            return Ok(());
+        }
+        let schema = schema.map_err(|reason| InvalidOutput::Schema(reason.clone()))?;
+        let Some(content) = members.get("structuredContent") else { return Err(InvalidOutput::Missing) };
+        let value: serde_json::Value = serde_json::from_str(content.get())
+            .map_err(|error| InvalidOutput::Mismatch(error.to_string()))?;
+        match schema.iter_errors(&value).next() {
+            None => Ok(()),
+            Some(error) => Err(InvalidOutput::Mismatch(crate::model::schema_check::describe(&error))),
+        }
     }
 
     /// The same result, without a borrow.
@@ -306,6 +333,36 @@ impl Completed<'_> {
         )))
     }
 }
+
+/// What a tool gave is not what its output schema promises.
+#[cfg(feature = "validate")]
+#[cfg_attr(docsrs, doc(cfg(feature = "validate")))]
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InvalidOutput {
+    /// There is no `structuredContent`.
+    Missing,
+    /// It does not fit: where, and why.
+    Mismatch(String),
+    /// The schema cannot be used.
+    Schema(String),
+}
+
+#[cfg(feature = "validate")]
+impl core::fmt::Display for InvalidOutput {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Missing => f.write_str("the result lacks the `structuredContent` that the tool promises"),
+            Self::Mismatch(reason) => {
+                write!(f, "`structuredContent` is not what the tool promises: {reason}")
+            }
+            Self::Schema(reason) => write!(f, "the output schema of the tool cannot be used: {reason}"),
+        }
+    }
+}
+
+#[cfg(feature = "validate")]
+impl core::error::Error for InvalidOutput {}
 
 /// One page of tools, and what is wrong with those that were left out.
 #[derive(Debug)]

@@ -17,9 +17,39 @@ pub(crate) struct Tools {
     max_bytes: usize,
 }
 
+/// A tool as it was listed.
+#[derive(Debug)]
+pub(crate) struct Listed {
+    pub(crate) tool: Tool,
+    /// Its output schema, ready for use from the first result on.
+    #[cfg(feature = "validate")]
+    output: std::sync::OnceLock<Result<jsonschema::Validator, String>>,
+}
+
+impl Listed {
+    fn new(tool: Tool) -> Self {
+        Self {
+            tool,
+            #[cfg(feature = "validate")]
+            output: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// What the results of this tool must fit, if it says so.
+    ///
+    /// # Errors
+    ///
+    /// The schema cannot be used.
+    #[cfg(feature = "validate")]
+    pub(crate) fn output(&self) -> Option<Result<&jsonschema::Validator, &String>> {
+        let schema = self.tool.output_schema.as_ref()?;
+        Some(self.output.get_or_init(|| crate::model::schema_check::compile(schema)).as_ref())
+    }
+}
+
 #[derive(Debug)]
 struct Entry {
-    tool: Arc<Tool>,
+    tool: Arc<Listed>,
     headers: Vec<HeaderArgument>,
     bytes: usize,
 }
@@ -42,7 +72,7 @@ impl Tools {
             if self.known.len() < self.max && self.bytes + bytes <= self.max_bytes {
                 self.bytes += bytes;
                 let name = String::from(&*tool.name);
-                self.known.insert(name, Entry { tool: Arc::new(tool), headers, bytes });
+                self.known.insert(name, Entry { tool: Arc::new(Listed::new(tool)), headers, bytes });
             }
         }
     }
@@ -53,7 +83,7 @@ impl Tools {
         }
     }
 
-    pub(crate) fn definition(&self, name: &str) -> Option<Arc<Tool>> {
+    pub(crate) fn definition(&self, name: &str) -> Option<Arc<Listed>> {
         self.known.get(name).map(|entry| entry.tool.clone())
     }
 

@@ -34,6 +34,8 @@ mod resource;
 pub mod result;
 mod roots;
 mod sampling;
+#[cfg(feature = "validate")]
+pub(crate) mod schema_check;
 mod subscription;
 mod task;
 mod tool;

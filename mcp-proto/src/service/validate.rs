@@ -15,7 +15,7 @@ pub(crate) fn wrap(
 }
 
 #[cfg(feature = "validate")]
-pub(crate) use enforced::{compile, describe, wrap};
+pub(crate) use enforced::wrap;
 
 #[cfg(feature = "validate")]
 mod enforced {
@@ -24,10 +24,9 @@ mod enforced {
     use alloc::string::{String, ToString};
     use alloc::sync::Arc;
 
-    use jsonschema::{Retrieve, Uri, Validator};
     use serde_json::Value;
 
-    use crate::model::{JsonSchema, Tool};
+    use crate::model::{Tool, schema_check};
     use crate::rpc::Error;
     use crate::service::error::Reply;
     use crate::service::handler::{ToolCall, bad_arguments};
@@ -41,12 +40,13 @@ mod enforced {
     ///
     /// A schema cannot be used: it is none, or refers to something outside of itself.
     pub(crate) fn wrap(tool: &Tool, call: ToolCall) -> Result<ToolCall, String> {
-        let input =
-            compile(&tool.input_schema).map_err(|e| format!("the input schema cannot be used: {e}"))?;
+        let input = schema_check::compile(&tool.input_schema)
+            .map_err(|e| format!("the input schema cannot be used: {e}"))?;
         let output = match &tool.output_schema {
-            Some(schema) => {
-                Some(Arc::new(compile(schema).map_err(|e| format!("the output schema cannot be used: {e}"))?))
-            }
+            Some(schema) => Some(Arc::new(
+                schema_check::compile(schema)
+                    .map_err(|e| format!("the output schema cannot be used: {e}"))?,
+            )),
             None => None,
         };
         Ok(Arc::new(move |ctx, arguments| {
@@ -54,7 +54,7 @@ mod enforced {
             let value: Value =
                 serde_json::from_str(arguments).map_err(|e| bad_arguments(version, &e.to_string()))?;
             if let Some(error) = input.iter_errors(&value).next() {
-                return Err(bad_arguments(version, &describe(&error)));
+                return Err(bad_arguments(version, &schema_check::describe(&error)));
             }
             let future = call(ctx, arguments)?;
             let output = output.clone();
@@ -74,29 +74,5 @@ mod enforced {
                 }
             }))
         }))
-    }
-
-    pub(crate) fn compile(schema: &JsonSchema) -> Result<Validator, String> {
-        let value: Value = serde_json::from_str(schema.get()).map_err(|e| e.to_string())?;
-        jsonschema::options()
-            .with_retriever(Nothing)
-            .with_pattern_options(jsonschema::PatternOptions::regex())
-            .build(&value)
-            .map_err(|e| e.to_string())
-    }
-
-    /// Gives nothing: a reference that leaves the schema is an error.
-    struct Nothing;
-
-    impl Retrieve for Nothing {
-        fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn core::error::Error + Send + Sync>> {
-            Err(format!("{uri} is outside of the schema and nothing is fetched").into())
-        }
-    }
-
-    pub(crate) fn describe(error: &jsonschema::ValidationError<'_>) -> String {
-        let at = error.instance_path().to_string();
-        let text: String = error.to_string().chars().take(300).collect();
-        if at.is_empty() { format!("at the root: {text}") } else { format!("at {at}: {text}") }
     }
 }

@@ -9,3 +9,5 @@ mod rounds;
 mod script;
 mod subscriptions;
 mod tasks;
+#[cfg(feature = "validate")]
+mod validate;

@@ -300,6 +300,12 @@ fn a_parked_call_goes_on_in_another_process() {
     early.send(&result(&probe["id"], &discovered(&["2026-07-28"])));
     assert_eq!(early.one()["params"]["requestState"], "sealed\u{7f}");
 
+    // Not on a server that knows no rounds.
+    let parked: Parked = serde_json::from_str(&stored).unwrap();
+    let mut old = Script::legacy(mcp_proto::model::ProtocolVersion::V2025_11_25);
+    let failed = old.client.resume(parked, &answers(&["a"]), &options, old.now, &mut old.out);
+    assert!(matches!(failed, Err(CallError::NotOffered(_))) && old.out.is_empty());
+
     // A store is not trusted with more than a failed call.
     for (from, to) in [(r#""params":"{"#, r#""params":"["#), (r#""requests":"{"#, r#""requests":"["#)] {
         let broken: Parked = serde_json::from_str(&stored.replace(from, to)).unwrap();

@@ -120,6 +120,14 @@ impl Engine {
     /// Whether the server has what is called.
     fn offered(&self, call: &Call) -> Result<(), CallError> {
         let Some(facts) = &self.facts else { return Ok(()) };
+        // What was parked may be resumed where there is nothing of the kind.
+        let goes_on = match &call.stage {
+            Stage::Task(_) => facts.version.has_method(ServerMethod::GetTask),
+            _ => call.retry.is_none() || facts.version.is_modern(),
+        };
+        if !goes_on {
+            return Err(CallError::NotOffered(call.method.clone()));
+        }
         let Some(known) = call.known else { return Ok(()) };
         let capabilities = facts.capabilities.as_ref().filter(|_| self.config.check_capabilities);
         if gate::offers(facts.version, capabilities, known) {
@@ -165,6 +173,10 @@ impl Engine {
         let progress = self.table.update(id, |call| {
             if !listens {
                 call.stage = Stage::Sent;
+            }
+            if listens && call.due.is_none() {
+                // It is opened again.
+                call.expect_answer(now);
             }
             call.wire = Some(wire);
             call.epoch = epoch;

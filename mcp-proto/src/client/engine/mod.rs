@@ -153,3 +153,6 @@ impl Engine {
         self.backlog.push_back(Event::Failed { call, error });
     }
 }
+
+#[cfg(test)]
+mod tests;

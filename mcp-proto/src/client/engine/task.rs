@@ -96,7 +96,9 @@ impl Engine {
         }
         let wanted = call.how.task_ttl_ms.is_some();
         let tool = call.subject.as_deref().and_then(|name| self.tools.definition(name));
-        match tool.map(|tool| tool.execution.as_ref().and_then(|how| how.task_support).unwrap_or_default()) {
+        match tool
+            .map(|listed| listed.tool.execution.as_ref().and_then(|how| how.task_support).unwrap_or_default())
+        {
             Some(TaskSupport::Forbidden) => false,
             Some(TaskSupport::Required) => true,
             Some(TaskSupport::Optional) | None => wanted,

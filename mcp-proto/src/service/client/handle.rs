@@ -64,7 +64,7 @@ pub struct Connecting {
 
 impl Connecting {
     pub(super) fn new(shared: Arc<Shared>, options: CallOptions, max_pages: usize) -> Self {
-        Self { handle: Some(Arc::new(Handle { shared, options, max_pages, outputs: Outputs::default() })) }
+        Self { handle: Some(Arc::new(Handle { shared, options, max_pages, outputs: Outputs })) }
     }
 }
 

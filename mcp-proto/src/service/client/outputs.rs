@@ -3,7 +3,6 @@
 use crate::client::{CallError, Completed};
 
 /// The check of results against output schemas.
-#[derive(Default)]
 pub(super) struct Outputs;
 
 impl Outputs {

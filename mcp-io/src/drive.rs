@@ -135,7 +135,7 @@ pub async fn drive<R: Runtime, I: Io>(
         session: Session::with_principal(service, settings.principal),
         io,
         runtime,
-        alarm: None,
+        alarm: Alarm::new(runtime),
         drain: settings.drain,
         room: LEAST_ROOM,
         unseen: settings.json_only,
@@ -152,7 +152,7 @@ struct Stream<'r, R: Runtime, I> {
     session: Session,
     io: I,
     runtime: &'r R,
-    alarm: Option<(Instant, R::Timer)>,
+    alarm: Alarm<'r, R>,
     drain: Duration,
     room: usize,
     /// The first byte is still to be judged.
@@ -296,29 +296,10 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
     /// Lets time pass if the session's deadline has come. Ready then.
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(deadline) = self.session.next_deadline() else { return Poll::Pending };
-        std::task::ready!(self.poll_until(cx, deadline));
+        std::task::ready!(self.alarm.poll_until(cx, deadline));
         self.session.handle_timeout(self.runtime.now(), clock::unix_now());
         self.spawn_jobs();
         Poll::Ready(())
-    }
-
-    /// Ready once `deadline` has come. A timer that is set for an earlier moment is left alone until it
-    /// goes off: deadlines move with every request, mostly away.
-    fn poll_until(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
-        loop {
-            let (set_for, timer) = self.alarm.get_or_insert_with(|| (deadline, self.runtime.timer(deadline)));
-            if *set_for > deadline {
-                timer.reset(deadline);
-                *set_for = deadline;
-            }
-            std::task::ready!(timer.poll(cx));
-            if *set_for >= deadline || self.runtime.now() >= deadline {
-                self.alarm = None;
-                return Poll::Ready(());
-            }
-            timer.reset(deadline);
-            *set_for = deadline;
-        }
     }
 
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -335,8 +316,39 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
             return Poll::Ready(Ok(()));
         }
         match self.closing {
-            Some(deadline) if self.runtime.now() < deadline => self.poll_until(cx, deadline).map(Ok),
+            Some(deadline) if self.runtime.now() < deadline => self.alarm.poll_until(cx, deadline).map(Ok),
             _ => Poll::Ready(Ok(())),
+        }
+    }
+}
+
+/// One timer for deadlines that move.
+pub(crate) struct Alarm<'r, R: Runtime> {
+    runtime: &'r R,
+    set: Option<(Instant, R::Timer)>,
+}
+
+impl<'r, R: Runtime> Alarm<'r, R> {
+    pub(crate) const fn new(runtime: &'r R) -> Self {
+        Self { runtime, set: None }
+    }
+
+    /// Ready once `deadline` has come. A timer that is set for an earlier moment is left alone until it
+    /// goes off: deadlines move with every request, mostly away.
+    pub(crate) fn poll_until(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        loop {
+            let (set_for, timer) = self.set.get_or_insert_with(|| (deadline, self.runtime.timer(deadline)));
+            if *set_for > deadline {
+                timer.reset(deadline);
+                *set_for = deadline;
+            }
+            std::task::ready!(timer.poll(cx));
+            if *set_for >= deadline || self.runtime.now() >= deadline {
+                self.set = None;
+                return Poll::Ready(());
+            }
+            timer.reset(deadline);
+            *set_for = deadline;
         }
     }
 }

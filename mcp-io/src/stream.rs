@@ -9,6 +9,8 @@ use mcp_proto::service::Service;
 use crate::{Io, Runtime, ServeError, Settings, Transport, drive};
 
 /// One byte stream: a message a line in each direction, as on stdio. `[spec: basic/transports/stdio]`
+///
+/// A server can be served on it, and a client can be [connected](crate::client::Connect) to it.
 #[derive(Debug)]
 pub struct ByteStream<R, I> {
     runtime: R,
@@ -20,6 +22,10 @@ impl<R: Runtime, I: Io> ByteStream<R, I> {
     /// `io` on `runtime`.
     pub fn new(runtime: R, io: I) -> Self {
         Self { runtime, io, settings: Settings::default() }
+    }
+
+    pub(crate) fn into_parts(self) -> (R, I) {
+        (self.runtime, self.io)
     }
 
     /// Who is at the other end. No one in particular by default.

@@ -28,7 +28,9 @@ pub use io::{Duplex, Split, Stream};
 pub use listen::Tcp;
 #[cfg(unix)]
 pub use listen::Unix;
-pub use mcp_io::client::{Child, ConfigError, Entry, Exit, Process, Servers, Stderr, Target};
+pub use mcp_io::client::{
+    Child, ConfigError, Connect, ConnectError, Entry, Exit, Memory, Process, Servers, Stderr, Target, Way,
+};
 #[cfg(feature = "http")]
 pub use mcp_io::http::{HttpBody, HttpListener, Responding};
 pub use mcp_io::{ByteStream, Listen, MemoryStream, Serve, ServeError, Stdio, Transport};
@@ -95,6 +97,12 @@ pub type Responder = mcp_io::http::Responder<Smol>;
 #[must_use]
 pub fn child(program: impl AsRef<std::ffi::OsStr>) -> Child<Smol> {
     Child::new(Smol::current(), program)
+}
+
+/// A server within this process as what a client connects to: see [`Memory`].
+#[must_use]
+pub fn memory(server: mcp_proto::service::Server) -> Memory<Smol> {
+    Memory::new(Smol::current(), server)
 }
 
 /// A stream within the process: the server's end, and the client's.

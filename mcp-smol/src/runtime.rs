@@ -56,7 +56,7 @@ impl Runtime for Smol {
 }
 
 #[cfg(feature = "http")]
-impl mcp_io::client::http::Connect for Smol {
+impl mcp_io::client::http::Network for Smol {
     type Tcp = crate::Duplex<smol::net::TcpStream>;
 
     async fn resolve(&self, host: &str, port: u16) -> std::io::Result<Vec<std::net::SocketAddr>> {

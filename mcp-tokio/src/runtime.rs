@@ -56,7 +56,7 @@ impl Runtime for Tokio {
 }
 
 #[cfg(feature = "http")]
-impl mcp_io::client::http::Connect for Tokio {
+impl mcp_io::client::http::Network for Tokio {
     type Tcp = crate::Duplex<tokio::net::TcpStream>;
 
     async fn resolve(&self, host: &str, port: u16) -> std::io::Result<Vec<std::net::SocketAddr>> {

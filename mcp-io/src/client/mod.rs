@@ -1,9 +1,23 @@
-//! The client's side: servers that are started as children of this process.
+//! The client's side: what a [`Client`](mcp_proto::service::client::Client) is connected to, and the loop that drives it.
+//!
+//! ```text
+//!   Client::new(…) ── Connect::connect ──► Target::connect ──► drive: Link ◄──► Io
+//!                                          Child                 │
+//!                                          ByteStream            └── Runtime: spawn, timer
+//!                                          Memory
+//!                                          Remote ──────────────► HttpLink ◄──► Agent
+//! ```
 
 mod child;
 mod config;
+mod connect;
+mod drive;
 #[cfg(feature = "http")]
 pub mod http;
 
+mod memory;
+
 pub use child::{Child, Exit, Process, Stderr};
-pub use config::{ConfigError, Entry, Servers, Target};
+pub use config::{ConfigError, Entry, Servers, Way};
+pub use connect::{Connect, ConnectError, Target};
+pub use memory::Memory;

@@ -11,6 +11,7 @@
 
 mod child;
 pub(crate) mod client;
+mod connect;
 #[cfg(feature = "http")]
 mod http;
 mod listen;

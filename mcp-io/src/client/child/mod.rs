@@ -2,6 +2,7 @@
 
 mod bell;
 mod body;
+mod connect;
 mod environment;
 mod process;
 #[cfg(not(unix))]
@@ -16,6 +17,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Runtime;
@@ -37,6 +39,16 @@ pub struct Child<R> {
     folder: Option<PathBuf>,
     stderr: Stderr,
     times: Times,
+    on_exit: Option<OnExit>,
+}
+
+#[derive(Clone)]
+struct OnExit(Arc<dyn Fn(&Exit) + Send + Sync>);
+
+impl std::fmt::Debug for OnExit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OnExit")
+    }
 }
 
 /// Where the standard error of a child goes.
@@ -64,6 +76,7 @@ impl<R: Runtime> Child<R> {
             folder: None,
             stderr: Stderr::default(),
             times: Times::default(),
+            on_exit: None,
         }
     }
 
@@ -144,6 +157,14 @@ impl<R: Runtime> Child<R> {
     #[must_use]
     pub const fn shutdown_times(mut self, closed: Duration, told: Duration) -> Self {
         self.times = Times { closed, told };
+        self
+    }
+
+    /// Hears how the child of a client has ended, each time one does: a legacy server that ends when it is asked what
+    /// it speaks is started once more.
+    #[must_use]
+    pub fn on_exit(mut self, hear: impl Fn(&Exit) + Send + Sync + 'static) -> Self {
+        self.on_exit = Some(OnExit(Arc::new(hear)));
         self
     }
 

@@ -39,7 +39,7 @@ pub struct Servers(Vec<(String, Result<Entry, ConfigError>)>);
 #[non_exhaustive]
 pub struct Entry {
     /// How it is reached.
-    pub target: Target,
+    pub way: Way,
     /// Whether it is not to be used: `disabled`.
     pub disabled: bool,
     /// The names of members that mean nothing here.
@@ -49,7 +49,7 @@ pub struct Entry {
 /// How a server of a configuration is reached.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Target {
+pub enum Way {
     /// A program to be started.
     #[non_exhaustive]
     Program {
@@ -149,7 +149,7 @@ impl Servers {
     }
 }
 
-impl Target {
+impl Way {
     /// The program on `runtime`; `None` if it is none.
     #[must_use]
     pub fn child<R: Runtime>(&self, runtime: R) -> Option<Child<R>> {
@@ -182,7 +182,7 @@ impl<V: Fn(&str) -> Option<String>> Reading<'_, V> {
             }
             (kind, transport) => kind.or(transport),
         };
-        let target = match (text("command")?, text("url")?) {
+        let way = match (text("command")?, text("url")?) {
             (Some(_), Some(_)) => {
                 return Err(ConfigError::new(self.at, "expected command or url, found both"));
             }
@@ -199,7 +199,7 @@ impl<V: Fn(&str) -> Option<String>> Reading<'_, V> {
                     Some(env) => self.pairs(env, &self.at.member("env"))?.into_iter().collect(),
                     None => BTreeMap::new(),
                 };
-                Target::Program { command, args, env, cwd: text("cwd")?.map(Into::into) }
+                Way::Program { command, args, env, cwd: text("cwd")?.map(Into::into) }
             }
             (None, Some(url)) => {
                 self.refuse(members, "url", &["args", "cwd"])?;
@@ -208,7 +208,7 @@ impl<V: Fn(&str) -> Option<String>> Reading<'_, V> {
                     Some(headers) => self.pairs(headers, &self.at.member("headers"))?,
                     None => Vec::new(),
                 };
-                Target::Url { url: self.filled(url, "url")?, headers, sse: kind.as_deref() == Some("sse") }
+                Way::Url { url: self.filled(url, "url")?, headers, sse: kind.as_deref() == Some("sse") }
             }
         };
         let disabled = match found("disabled") {
@@ -217,7 +217,7 @@ impl<V: Fn(&str) -> Option<String>> Reading<'_, V> {
             Some(other) => return Err(expected("true or false", other, &self.at.member("disabled"))),
         };
         let unknown = members.iter().map(|(name, _)| name).filter(|name| !KNOWN.contains(&&***name));
-        Ok(Entry { target, disabled, unknown: unknown.cloned().collect() })
+        Ok(Entry { way, disabled, unknown: unknown.cloned().collect() })
     }
 
     /// What belongs to the other kind was not meant.
@@ -293,7 +293,7 @@ fn expected(what: &str, found: &Json, at: &At<'_>) -> ConfigError {
 }
 
 /// Names only where values may be secrets.
-impl fmt::Debug for Target {
+impl fmt::Debug for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program { command, args, env, cwd } => f

@@ -27,15 +27,15 @@ fn programs_and_urls_are_read() {
     assert_eq!(names, ["files", "team", "old", "bad"]);
     let files = servers.get("files").unwrap().unwrap();
     assert_eq!((files.disabled, &*files.unknown), (true, &["autoApprove".to_owned()][..]));
-    let Target::Program { command, args, env, cwd } = &files.target else { panic!("{files:?}") };
+    let Way::Program { command, args, env, cwd } = &files.way else { panic!("{files:?}") };
     assert_eq!((&**command, &**args), ("npx", &["-y", "server", "$HOME", "~"].map(String::from)[..]));
     assert_eq!(cwd.as_deref(), Some("/data".as_ref()));
     assert_eq!((&*env["KEY"], &*env["B"]), ("secret", "xdyz"));
     let team = servers.get("team").unwrap().unwrap();
-    let Target::Url { url, headers, sse } = &team.target else { panic!("{team:?}") };
+    let Way::Url { url, headers, sse } = &team.way else { panic!("{team:?}") };
     assert_eq!((&**url, *sse), ("https://h/secret/mcp", false));
     assert_eq!(headers, &[("X".to_owned(), "a secret".to_owned())]);
-    assert!(matches!(&servers.get("old").unwrap().unwrap().target, Target::Url { sse: true, .. }));
+    assert!(matches!(&servers.get("old").unwrap().unwrap().way, Way::Url { sse: true, .. }));
     assert!(servers.get("bad").unwrap().is_err());
     assert!(!format!("{servers:?}").contains("secret"));
     assert!(Servers::parse("\u{FEFF}{\"servers\":{}}").unwrap().iter().next().is_none());

@@ -14,7 +14,7 @@ use super::body::From;
 use super::connection::{Connection, Full, Unsent};
 use super::dial::{CONNECT_TIMEOUT, Tls, dial, lost};
 use super::pool::{Lease, Pool, Speaks};
-use super::{Body, Connect, Failure};
+use super::{Body, Failure, Network};
 
 /// Tries on connections that turn out to be closed before anything was sent. Then a fresh one is made.
 const MOST_STALE: usize = 3;
@@ -29,9 +29,9 @@ const MOST_STALE: usize = 3;
 /// nothing (`GET`, `HEAD`, `OPTIONS`) are repeated, once; for a `POST` it is [`Failure::Lost`] with `sent`, for a tool may
 /// have been called. To make that rare, connections are kept for a shorter time than servers commonly do, and never
 /// longer than the server says that it will.
-pub struct Agent<R: Connect>(Arc<Inner<R>>);
+pub struct Agent<R: Network>(Arc<Inner<R>>);
 
-struct Inner<R: Connect> {
+struct Inner<R: Network> {
     runtime: R,
     options: Options,
     tls: Option<Tls>,
@@ -103,7 +103,7 @@ impl Default for Options {
     }
 }
 
-impl<R: Connect> Agent<R> {
+impl<R: Network> Agent<R> {
     /// Sends from `runtime`.
     ///
     /// # Errors
@@ -237,10 +237,9 @@ impl<R: Connect> Agent<R> {
         Ok((Origin { secure, host: host.to_ascii_lowercase(), port }, tls))
     }
 
-    /// The runtime that it sends from.
-    #[must_use]
-    pub fn runtime(&self) -> &R {
-        &self.0.runtime
+    /// Whether `https` can be spoken.
+    pub(super) fn has_tls(&self) -> bool {
+        self.0.tls.is_some()
     }
 }
 
@@ -271,13 +270,13 @@ impl fmt::Display for WithoutSecrets<'_> {
     }
 }
 
-impl<R: Connect> Clone for Agent<R> {
+impl<R: Network> Clone for Agent<R> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<R: Connect> fmt::Debug for Agent<R> {
+impl<R: Network> fmt::Debug for Agent<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent").field("options", &self.0.options).finish_non_exhaustive()
     }

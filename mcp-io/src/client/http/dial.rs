@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use mcp_proto::time::Instant;
 
-use super::Connect;
+use super::Network;
 use super::agent::{Options, Origin, Versions};
 use super::connection::Connection;
 use super::io::Wire;
@@ -82,7 +82,7 @@ pub(super) fn lost(sent: bool, error: &hyper::Error) -> Failure {
 }
 
 /// Connects to `origin`.
-pub(super) async fn dial<R: Connect>(
+pub(super) async fn dial<R: Network>(
     runtime: &R,
     options: &Options,
     tls: Option<Tls>,
@@ -104,7 +104,7 @@ pub(super) async fn dial<R: Connect>(
 }
 
 /// A TCP connection to the first address that takes one.
-async fn reach<R: Connect>(runtime: &R, origin: &Origin, deadline: Instant) -> Result<R::Tcp, Failure> {
+async fn reach<R: Network>(runtime: &R, origin: &Origin, deadline: Instant) -> Result<R::Tcp, Failure> {
     let resolved = runtime.resolve(&origin.host, origin.port).await;
     let addresses = resolved.map_err(|error| Failure::Resolve(origin.host.clone(), error))?;
     let mut last = io::Error::new(io::ErrorKind::NotFound, "it has no address");

@@ -1,7 +1,7 @@
 //! Requests of HTTP on hyper, for any runtime.
 //!
 //! ```text
-//!   Agent ── send ──► pool of an origin ──► idle connection, or Connect: resolve, connect, TLS, hyper
+//!   Agent ── send ──► pool of an origin ──► idle connection, or Network: resolve, connect, TLS, hyper
 //!                           ▲                          │
 //!                           └──── body at its end ◄────┘ Response
 //! ```
@@ -26,7 +26,7 @@ pub use body::Body;
 pub use dial::Failure;
 
 /// What requests need of a runtime besides.
-pub trait Connect: Runtime {
+pub trait Network: Runtime {
     /// A TCP connection.
     type Tcp: Io + 'static;
 

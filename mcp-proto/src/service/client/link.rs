@@ -147,6 +147,18 @@ impl Link {
         self.hub.shared.poll_inbox(cx)
     }
 
+    /// Ready when there is something to [`process`](Self::process), whether or not the server takes what is to be
+    /// written. Otherwise the waker is kept and called then.
+    pub fn poll_calls(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.hub.shared.poll_inbox(cx)
+    }
+
+    /// Whether nothing more is wanted of the server, though not all that is due to it may be written yet.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.is_over()
+    }
+
     /// The moment at which to call [`handle_timeout`](Self::handle_timeout), if nothing happens before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Instant> {

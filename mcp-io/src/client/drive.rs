@@ -1,0 +1,169 @@
+//! The loop of a client: one future for each byte stream.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use mcp_proto::service::client::Link;
+use mcp_proto::time::Instant;
+
+use crate::drive::Alarm;
+use crate::{Io, Runtime};
+
+/// Turns of the loop within one poll.
+const TURNS: usize = 32;
+
+/// Smallest and largest room for one read. It grows while reads fill it.
+const LEAST_ROOM: usize = 8 << 10;
+const MOST_ROOM: usize = 64 << 10;
+
+/// How long a server may take to read what is due when the client is closed, and how long what it still says is
+/// waited for once it reads nothing any more.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Why the loop has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// Nothing is wanted of the server any more.
+    Here,
+    /// The server has closed its end or broken off. The link knows.
+    There,
+}
+
+/// Drives `link`, which was started, until it is done or the stream has ended.
+pub(super) async fn drive<R: Runtime, I: Io>(link: &mut Link, io: &mut I, runtime: &R) -> Ended {
+    let alarm = Alarm::new(runtime);
+    let mut stream =
+        Stream { link, io, runtime, alarm, room: LEAST_ROOM, flushed: true, last: None, deaf: false };
+    let ended = poll_fn(|cx| stream.poll(cx)).await;
+    match ended {
+        Ended::Here => {
+            let mut alarm = Alarm::new(runtime);
+            let deadline = runtime.now() + LINGER;
+            poll_fn(|cx| match io.poll_close(cx) {
+                Poll::Ready(_) => Poll::Ready(()),
+                Poll::Pending => alarm.poll_until(cx, deadline),
+            })
+            .await;
+        }
+        Ended::There => link.end_of_input(runtime.now()),
+    }
+    ended
+}
+
+struct Stream<'s, R: Runtime, I> {
+    link: &'s mut Link,
+    io: &'s mut I,
+    runtime: &'s R,
+    alarm: Alarm<'s, R>,
+    room: usize,
+    flushed: bool,
+    /// By when it has to be over.
+    last: Option<Instant>,
+    /// The server reads nothing any more.
+    deaf: bool,
+}
+
+impl<R: Runtime, I: Io> Stream<'_, R, I> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        for _ in 0..TURNS {
+            let wrote = self.write(cx);
+            let Ok(read) = self.read(cx) else { return Poll::Ready(Ended::There) };
+            self.spawn_jobs();
+            if self.link.is_done() {
+                return Poll::Ready(Ended::Here);
+            }
+            if wrote || read {
+                continue;
+            }
+            if self.link.poll_calls(cx).is_ready() {
+                self.process();
+                continue;
+            }
+            if self.link.is_closing() || self.deaf {
+                let ended = if self.link.is_closing() { Ended::Here } else { Ended::There };
+                let deadline = *self.last.get_or_insert_with(|| self.runtime.now() + LINGER);
+                if self.alarm.poll_until(cx, deadline).is_ready() {
+                    return Poll::Ready(ended);
+                }
+            } else if let Some(deadline) = self.link.next_deadline()
+                && self.alarm.poll_until(cx, deadline).is_ready()
+            {
+                self.link.handle_timeout(self.runtime.now());
+                continue;
+            }
+            return Poll::Pending;
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Whether anything was written. A server that takes nothing may still have something to say.
+    fn write(&mut self, cx: &mut Context<'_>) -> bool {
+        let pending = self.link.output();
+        if self.deaf {
+            let left = pending.len();
+            self.link.advance(left);
+            return false;
+        }
+        let written = match pending.is_empty() {
+            true => Poll::Pending,
+            false => self.io.poll_write(cx, pending),
+        };
+        match written {
+            Poll::Ready(Ok(written @ 1..)) => {
+                self.link.advance(written);
+                self.flushed = false;
+                if self.link.holds_back() {
+                    self.process();
+                }
+                return true;
+            }
+            Poll::Ready(_) => self.deaf = true,
+            Poll::Pending if !self.flushed => match self.io.poll_flush(cx) {
+                Poll::Ready(Ok(())) => self.flushed = true,
+                Poll::Ready(Err(_)) => self.deaf = true,
+                Poll::Pending => {}
+            },
+            Poll::Pending => {}
+        }
+        // What was not written is forgotten in the next turn.
+        self.deaf
+    }
+
+    /// Whether anything came; an error at the end of the stream, however it ends.
+    fn read(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
+        if !self.link.wants_input() {
+            return Ok(false);
+        }
+        let buf = self.link.spare(self.room);
+        let len = buf.len();
+        let got = match self.io.poll_read(cx, buf) {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(got) => got?,
+        };
+        if got == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.link.commit(got);
+        if got == len {
+            self.room = (self.room * 2).min(MOST_ROOM);
+        } else if got < len / 4 {
+            self.room = (self.room / 2).max(LEAST_ROOM);
+        }
+        self.process();
+        Ok(true)
+    }
+
+    fn process(&mut self) {
+        self.link.process(self.runtime.now());
+        self.spawn_jobs();
+    }
+
+    fn spawn_jobs(&mut self) {
+        while let Some(job) = self.link.next_job() {
+            self.runtime.spawn(job);
+        }
+    }
+}

@@ -30,6 +30,8 @@ pub use io::{Duplex, Split, Stream};
 pub use listen::Tcp;
 #[cfg(unix)]
 pub use listen::Unix;
+#[cfg(feature = "http")]
+pub use mcp_io::client::http::{Options, Versions};
 pub use mcp_io::client::{
     Child, ConfigError, Connect, ConnectError, Entry, Exit, Memory, Process, Servers, Stderr, Target, Way,
 };
@@ -90,6 +92,21 @@ pub fn http(address: impl std::net::ToSocketAddrs) -> Http {
 /// Streamable HTTP as a transport: see [`http()`].
 #[cfg(feature = "http")]
 pub type Http = mcp_io::http::Http<Tokio, Tcp>;
+
+/// A server at a URL as what a client connects to: see [`Remote`](mcp_io::client::http::Remote).
+#[cfg(feature = "http")]
+#[must_use]
+pub fn url(url: &str) -> Remote {
+    Remote::new(Tokio::current(), url)
+}
+
+/// A server at a URL: see [`url`].
+#[cfg(feature = "http")]
+pub type Remote = mcp_io::client::http::Remote<Tokio>;
+
+/// Sends requests of HTTP, and keeps connections for the next. Several [`Remote`]s may have one.
+#[cfg(feature = "http")]
+pub type Agent = mcp_io::client::http::Agent<Tokio>;
 
 /// Answers the requests of any HTTP server that takes a `tower::Service`.
 #[cfg(feature = "http")]

@@ -18,7 +18,7 @@ fn client() -> ClientBuilder {
     Client::new("suite", "1")
 }
 
-pub(super) async fn echo(client: &Client, text: &str) -> String {
+pub(crate) async fn echo(client: &Client, text: &str) -> String {
     let result = client.call_tool("echo", json!({ "text": text })).await.unwrap();
     result.content[0].as_text().unwrap().to_owned()
 }

@@ -11,7 +11,9 @@ mod body;
 mod connection;
 mod dial;
 mod io;
+mod link;
 mod pool;
+mod remote;
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 mod tls;
 
@@ -24,6 +26,7 @@ use crate::{Io, Runtime};
 pub use agent::{Agent, Lane, Options, Versions};
 pub use body::Body;
 pub use dial::Failure;
+pub use remote::Remote;
 
 /// What requests need of a runtime besides.
 pub trait Network: Runtime {

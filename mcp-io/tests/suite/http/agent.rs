@@ -67,13 +67,13 @@ fn at(address: SocketAddr) -> String {
 }
 
 /// A server that does with the n-th connection what `serve` does, each in a thread.
-struct Raw {
-    at: String,
+pub(super) struct Raw {
+    pub(super) at: String,
     accepted: Arc<AtomicUsize>,
 }
 
 impl Raw {
-    fn new(serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
+    pub(super) fn new(serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = format!("http://{}/", listener.local_addr().unwrap());
         let accepted = Arc::<AtomicUsize>::default();
@@ -93,7 +93,7 @@ impl Raw {
 }
 
 /// Reads the head of a request, and a body that is said to be there. `false` at the end.
-fn heard(stream: &mut TcpStream) -> bool {
+pub(super) fn heard(stream: &mut TcpStream) -> bool {
     let (mut head, mut byte) = (Vec::new(), [0]);
     while !head.ends_with(b"\r\n\r\n") {
         match stream.read(&mut byte) {

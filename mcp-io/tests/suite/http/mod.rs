@@ -1,6 +1,7 @@
 //! Streamable HTTP.
 
 mod agent;
+mod connect;
 mod h2;
 mod hostile;
 mod mounted;

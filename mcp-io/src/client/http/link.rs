@@ -47,9 +47,11 @@ struct Exchange<R: Network> {
 }
 
 enum Stage<R: Network> {
-    Sent(Pin<Box<dyn Future<Output = Result<http::Response<Body<R>>, Failure>> + Send>>),
+    Sent(Sending<R>),
     Answered(Body<R>),
 }
+
+type Sending<R> = Pin<Box<dyn Future<Output = Result<http::Response<Body<R>>, Failure>> + Send>>;
 
 /// The exchanges that are to be polled.
 #[derive(Default)]

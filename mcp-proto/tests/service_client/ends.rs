@@ -183,3 +183,29 @@ fn notifications_go_both_ways() {
     assert_eq!(rig.one()["params"]["b"], 2);
     assert!(client.notify("com.example/back", 5).is_err());
 }
+
+/// What is said while there is no stream is not the first thing that the next one hears.
+#[test]
+fn nothing_comes_before_the_handshake_of_a_new_stream() {
+    let root = || [mcp_proto::model::Root::new("file:///a")];
+    let (client, mut rig) = Rig::legacy(client().roots(root()), tools());
+    rig.link.end_of_input(rig.time());
+    client.set_roots(root());
+    client.notify("com.example/hi", ()).unwrap();
+    rig.settle();
+    rig.link.restart(rig.time());
+    rig.initialize(tools());
+    client.set_roots(root());
+    assert_eq!(rig.one()["method"], "notifications/roots/list_changed");
+}
+
+#[test]
+fn a_call_that_is_made_while_the_client_is_closed_fails() {
+    let (client, mut rig) = Rig::modern(client(), tools());
+    let mut close = Box::pin(client.close());
+    assert!(poll(&mut close).is_pending());
+    let mut call = client.call_tool("x", ());
+    assert!(poll(&mut call).is_pending());
+    rig.nothing();
+    assert!(matches!(error(poll(&mut call)), CallError::Closed));
+}

@@ -220,6 +220,39 @@ fn tokens_are_got_when_they_are_asked_for() {
     assert_eq!(*asked.lock().unwrap(), [(401, Some("tools".into())), (403, Some("tools write".into()))]);
 }
 
+/// One search is enough for all that are refused meanwhile.
+#[test]
+fn one_token_is_got_for_many() {
+    let asked = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&asked);
+    let builder = client().on_unauthorized(move |_| {
+        *count.lock().unwrap() += 1;
+        async {
+            let mut turns = 5;
+            std::future::poll_fn(|_| {
+                turns -= 1;
+                if turns == 0 { std::task::Poll::Ready(()) } else { std::task::Poll::Pending }
+            })
+            .await;
+            Ok(Token::bearer("t")?)
+        }
+    });
+    let (client, mut net) = Net::modern(builder);
+    let (mut one, mut two) = (client.call_tool("one", ()), client.call_tool("two", ()));
+    assert!(poll(&mut one).is_pending() && poll(&mut two).is_pending());
+    let sent = net.requests();
+    net.respond(&sent[0], 401, CHALLENGE, "");
+    net.respond(&sent[1], 401, CHALLENGE, "");
+    let again = net.requests();
+    assert_eq!(again.len(), 2);
+    for sent in &again {
+        assert_eq!(sent.1.header("authorization"), Some("Bearer t"));
+        net.answer(sent, text("done"));
+    }
+    assert_eq!((now(one).unwrap().texts(), now(two).unwrap().texts()), ("done".into(), "done".into()));
+    assert_eq!(*asked.lock().unwrap(), 1);
+}
+
 #[test]
 fn a_token_that_cannot_be_got_fails_what_waits_for_it() {
     for builder in [

@@ -121,6 +121,10 @@ impl Hub {
                 other => self.obey(other, now),
             }
         }
+        if self.closing && !self.held.is_empty() {
+            // Made while the client was being closed elsewhere.
+            self.fail_all(&CallError::Closed);
+        }
         while self.is_below_mark()
             && let Some(command) = self.held.pop_front()
         {

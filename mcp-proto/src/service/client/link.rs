@@ -131,6 +131,12 @@ impl Link {
         }
     }
 
+    /// What was meant for a stream that is gone is for no other.
+    fn forget_output(&mut self) {
+        let left = self.output().len();
+        self.advance(left);
+    }
+
     /// So many bytes of [`output`](Self::output) were written.
     pub fn advance(&mut self, written: usize) {
         let Machine::Bytes(bytes) = &mut self.hub.machine else { return };
@@ -188,9 +194,7 @@ impl Link {
         self.hub.stream_ended();
         let Machine::Bytes(bytes) = &mut self.hub.machine else { return };
         let event = bytes.connection.eof();
-        let left = bytes.out.len();
-        bytes.out.advance(left);
-        self.provoked = 0;
+        self.forget_output();
         if let Some(event) = event {
             self.hub.route(event, now);
         }
@@ -207,6 +211,7 @@ impl Link {
     /// There is a new stream to the same server: begins again on it. Subscriptions are opened again.
     pub fn restart(&mut self, now: Instant) {
         self.end_of_input(now);
+        self.forget_output();
         self.hub.wants_restart = false;
         self.lines = LineBuffer::new(self.hub.machine.config().limits.max_message);
         self.start(now);

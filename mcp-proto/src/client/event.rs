@@ -40,9 +40,6 @@ pub enum Event<'b> {
     Unusable(CallError),
     /// The server ended instead of answering the probe: start it again and call
     /// [`start`](super::Connection::start) for the new stream. Waiting calls are kept.
-    ///
-    /// Over HTTP+SSE of 2024-11-05: the stream ended, and with it the connection. Open calls fail; call
-    /// [`start`](super::http::Client::start), after a while, for another.
     Respawn,
     /// A call has its result.
     Complete(Completed<'b>),

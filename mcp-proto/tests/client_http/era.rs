@@ -164,13 +164,34 @@ fn the_oldest_transport_is_found() {
         driver.end(&stream);
         let events = driver.events();
         assert!(
-            matches!(&events[..], [Seen::Failed(failed, CallError::Closed), Seen::Other(respawn)]
-                if respawn == "Respawn" && *failed == call),
+            matches!(&events[..], [Seen::Failed(failed, CallError::Closed)] if *failed == call),
             "{events:?}"
         );
-        driver.with(|client, now, out| assert!(client.start(now, out).is_none()));
+        // Another is begun after a while, and again if the server is not there yet.
+        let call = driver.tool("add", json!({}));
+        assert!(driver.sent().is_empty());
+        driver.pass(std::time::Duration::from_secs(1));
+        let init = driver.one();
+        driver.lost(&init);
+        assert!(driver.events().is_empty());
+        driver.pass(std::time::Duration::from_secs(2));
         let init = driver.one();
         assert_eq!((&*init.rpc(), init.request.url.as_str()), ("initialize", URL));
+        for wait in [4, 8, 16] {
+            let init = if wait == 4 { init.clone() } else { driver.one() };
+            driver.lost(&init);
+            driver.pass(std::time::Duration::from_secs(wait));
+        }
+        // Not for ever.
+        let init = driver.one();
+        driver.lost(&init);
+        let events = driver.events();
+        assert!(
+            matches!(&events[..], [Seen::Unusable(CallError::Lost(_)), Seen::Failed(failed, _)] if *failed == call),
+            "{events:?}"
+        );
+        driver.pass(std::time::Duration::from_secs(3600));
+        assert!(driver.sent().is_empty());
     }
 }
 

@@ -370,6 +370,16 @@ fn an_error_of_the_call_is_its_answer() {
     let sent = driver.one();
     driver.json(&sent, 404, &error(&sent, -32600, None));
     assert_eq!(driver.one().rpc(), "initialize");
+    // One that names no call is about the session, whatever its code.
+    let (mut driver, _stream) = Driver::legacy("2025-11-25");
+    driver.tool("a", json!({}));
+    let sent = driver.one();
+    driver.json(
+        &sent,
+        404,
+        &json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32601, "message": "x"}}),
+    );
+    assert_eq!(driver.one().rpc(), "initialize");
 }
 
 /// Requests of the server on any stream are answered by POST.

@@ -22,11 +22,16 @@ impl Engine {
         self.unusable(error)
     }
 
-    /// Something must come first: [`start`](Self::start) begins again. Calls wait, and their time does not
-    /// count until [`go_on`](Self::go_on).
+    /// [`start`](Self::start) begins again, later. Calls wait.
     pub(crate) fn suspend(&mut self) {
         self.leave_opening();
         self.phase = Phase::Idle;
+    }
+
+    /// Something must come first on this side. Calls wait, and their time does not count until
+    /// [`go_on`](Self::go_on).
+    pub(crate) fn suspend_all(&mut self) {
+        self.suspend();
         for call in self.queue.clone() {
             self.table.update(call, |call| call.due = None);
         }

@@ -11,6 +11,7 @@ use super::fields::Fields;
 use super::reader::{Frame, Part, Reader};
 use super::repair::Repair;
 use super::request::{Request as HttpRequest, Token};
+use super::resume::Resume;
 use super::settings::Settings;
 use super::traffic::{Asked, First, Out, Refusal, Role, Timer, Traffic, Transport};
 use super::{Action, ExchangeId, Lost};
@@ -53,6 +54,9 @@ pub struct Client {
     pub(super) backlog: VecDeque<Event<'static>>,
     /// Whether a modern server has answered as one.
     pub(super) is_confirmed: bool,
+    /// Whether there was a stream of 2024-11-05, and how often another was tried.
+    pub(super) has_stream: bool,
+    pub(super) restart: Resume,
 }
 
 impl Client {
@@ -66,6 +70,8 @@ impl Client {
             repair: Repair::default(),
             backlog: VecDeque::new(),
             is_confirmed: false,
+            has_stream: false,
+            restart: Resume::default(),
         }
     }
 
@@ -307,6 +313,10 @@ impl Client {
                 Timer::Reopen(role) => out.take_up(*role),
                 Timer::Release(generation) if generation == out.traffic.generation => out.release(),
                 Timer::Release(_) => {}
+                Timer::Start => {
+                    let event = self.engine.start(now, &mut out);
+                    self.backlog.extend(event);
+                }
             }
         }
         let event = self.through(now, out, |engine, out| engine.handle_timeout(now, out));
@@ -481,7 +491,15 @@ impl Client {
         out: &mut Vec<Action>,
     ) {
         let event = match purpose {
-            Purpose::Probe | Purpose::Handshake => Some(self.engine.give_up(error)),
+            Purpose::Probe | Purpose::Handshake => {
+                // A server that is started again cannot be reached for a while.
+                let may_pass =
+                    matches!(error, CallError::Lost(_) | CallError::Http { status: 429 | 500..=599, .. });
+                if may_pass && self.start_later(now) {
+                    return;
+                }
+                Some(self.engine.give_up(error))
+            }
             _ => self.through(now, out, |engine, out| engine.fail_wire(wire, error, now, out)),
         };
         self.note_end(event.as_ref());
@@ -506,6 +524,7 @@ impl Client {
             Some(url) => {
                 let request = HttpRequest::post(&url, &body);
                 *endpoint = Some(url);
+                self.restart.opened(now);
                 Out { traffic: &mut self.traffic, actions: out, now }.open(Role::Request(asked), request, 0);
             }
             None => {

@@ -11,7 +11,7 @@ use super::client::Client;
 use super::fields::Fields;
 use super::reader::Kind;
 use super::redirect::{follow, is_redirect};
-use super::traffic::{Asked, Exchange, First, Out, Parked, Refusal, Role, Transport};
+use super::traffic::{Asked, Exchange, First, Out, Parked, Refusal, Role, Timer, Transport};
 use super::{Action, ExchangeId, Lost};
 use crate::client::outbox::Purpose;
 use crate::client::{CallError, Event, ViolationKind};
@@ -195,7 +195,7 @@ impl Client {
         // The time that the user takes is none of the server's.
         match &role {
             Role::Request(Asked { purpose: Purpose::Probe | Purpose::Handshake, .. }) => {
-                self.engine.suspend();
+                self.engine.suspend_all();
             }
             Role::Request(asked) => self.engine.hold(asked.wire),
             _ => {}
@@ -318,6 +318,17 @@ impl Client {
         self.fail_request(&asked, error, now, out);
     }
 
+    /// 2024-11-05: begins another connection after a while. Whether that is due at all.
+    pub(super) fn start_later(&mut self, now: Instant) -> bool {
+        let at = self.restart.broke("", None, &self.traffic.settings.reconnect, now);
+        match at {
+            Some(at) if self.has_stream => self.traffic.set_timer(at, Timer::Start),
+            _ => return false,
+        }
+        self.engine.suspend();
+        true
+    }
+
     /// 2024-11-05: without the stream there is no connection.
     fn events_ended(&mut self, error: CallError, now: Instant, out: &mut Vec<Action>) {
         let transport = core::mem::replace(&mut self.traffic.transport, Transport::Streamable);
@@ -345,7 +356,8 @@ impl Client {
             self.note_end(Some(&event));
             self.backlog.push_back(event);
         }
-        self.backlog.push_back(Event::Respawn);
+        self.has_stream = true;
+        self.start_later(now);
     }
 }
 

@@ -88,6 +88,8 @@ pub(super) enum Timer {
     Reopen(Box<Role>),
     /// Calls wait no longer for the stream of this session.
     Release(u32),
+    /// 2024-11-05: another connection is begun.
+    Start,
 }
 
 /// How messages travel.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use mcp_proto::client::Mode;
 
 use crate::exchange::Transport;
 use crate::fixture::{self, Options};
@@ -18,7 +19,7 @@ use crate::revision::Revision;
 use crate::run::{self, Baseline, Manner, Plan, Selection};
 use crate::schema::Schemas;
 use crate::subject::{Command, Running, Served, Subject};
-use crate::{corpus, requirement};
+use crate::{corpus, probe, requirement};
 
 /// Replays recorded exchanges of the Model Context Protocol against an implementation.
 #[derive(Debug, Parser)]
@@ -34,10 +35,11 @@ enum Task {
     Run(Run),
     /// Be the fixture server
     Serve(Serve),
-    /// Be the official suite's client under test
-    Client(Later),
-    /// Connect to a server and do what a plan names
-    Probe(Later),
+    /// Be a client under test: does what the environment names, the suite's plan or a scenario of the official suite
+    Client(UnderTest),
+    /// Connect to a server, list everything, then do what a plan names
+    #[command(after_help = PLAN)]
+    Probe(Probe),
     /// Record what passes between a client and a server
     Record(Later),
     /// List the exchanges, or the requirements and what checks them
@@ -145,6 +147,92 @@ impl Runtime {
     }
 }
 
+/// What `probe --help` says of plans.
+const PLAN: &str = r#"A plan is JSON; every member is optional, and they are done in this order:
+  tool       {"name", "arguments"}                        call it; once more at the end
+  resource   URI                                          read it
+  prompt     {"name", "arguments"}                        get it
+  complete   [{"ref", "argument", "context"}]             complete
+  mrtr       {"name", "arguments", "answers"}             call a tool that asks
+  subscribe  {"uri", "trigger": {"name", "arguments"}}    hear of a change
+  slow       {"name", "arguments", "cancelAfterMs"}       call it and give it up
+or `steps` and `answers`, step by step: see the README of mcp-conformance.
+
+Prints one JSON object a step: {"step":"tools/call","ok":true,"result":{…}}, or "ok":false with "error" and "code".
+Exit code 1 if a step failed."#;
+
+#[derive(Debug, Args)]
+struct Probe {
+    /// What the client runs on
+    #[arg(long)]
+    runtime: ClientRuntime,
+    /// Which eras are tried
+    #[arg(long, default_value = "auto")]
+    era: Era,
+    /// What to do
+    #[arg(long, value_name = "FILE")]
+    plan: Option<PathBuf>,
+    /// A bearer token to send
+    #[arg(long, value_name = "T")]
+    token: Option<String>,
+    /// The server's URL
+    #[arg(long, value_name = "URL", group = "server")]
+    url: Option<String>,
+    /// The URL of the stream of a server of 2024-11-05
+    #[arg(long, value_name = "URL", group = "server")]
+    sse: Option<String>,
+    /// The server's program and its arguments
+    #[arg(last = true, value_name = "CMD ARGS", group = "server", required_unless_present_any = ["url", "sse"])]
+    command: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+struct UnderTest {
+    /// What the client runs on
+    #[arg(long)]
+    runtime: ClientRuntime,
+    /// Where the suite serves
+    url: String,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum ClientRuntime {
+    Tokio,
+    Smol,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Era {
+    Auto,
+    Modern,
+    Legacy,
+}
+
+impl ClientRuntime {
+    const fn of_probe(self) -> probe::Runtime {
+        match self {
+            Self::Tokio => probe::Runtime::Tokio,
+            Self::Smol => probe::Runtime::Smol,
+        }
+    }
+}
+
+impl Probe {
+    fn go(self) -> Result<bool, String> {
+        let target = match self.url.or(self.sse) {
+            Some(url) => probe::Target::Url(url),
+            None => probe::Target::Command(self.command),
+        };
+        let mode = match self.era {
+            Era::Auto => Mode::Auto,
+            Era::Modern => Mode::Modern,
+            Era::Legacy => Mode::Legacy,
+        };
+        let Self { plan, token, .. } = self;
+        probe::Probe { runtime: self.runtime.of_probe(), mode, plan, token, target }.go()
+    }
+}
+
 #[derive(Debug, Args)]
 struct List {
     /// Every requirement row with the exchanges that check it
@@ -167,8 +255,8 @@ pub fn main() -> ExitCode {
         Task::Run(run) => run.go(),
         Task::Serve(serve) => fixture::serve(&serve.options()).map(|()| true),
         Task::List(list) => list.go(),
-        Task::Client(_) => later("client"),
-        Task::Probe(_) => later("probe"),
+        Task::Client(client) => probe::under_test(client.runtime.of_probe(), &client.url),
+        Task::Probe(probe) => probe.go(),
         Task::Record(_) => later("record"),
         Task::Mutants(_) => later("mutants"),
         Task::Relay { address } => {

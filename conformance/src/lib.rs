@@ -1,7 +1,7 @@
 //! Recorded exchanges of the Model Context Protocol, and what replays them against an implementation.
 //!
-//! The suite judges implementations by what they put on the wire and knows none of them: but for the fixture and
-//! the decoder of event streams nothing here uses the protocol core of this workspace. [`exchange`] and [`pattern`] are the format, [`requirement`] the obligations
+//! The suite judges implementations by what they put on the wire and knows none of them: but for the fixture, the
+//! [`probe`], and the decoder of event streams nothing here uses the protocol core of this workspace. [`exchange`] and [`pattern`] are the format, [`requirement`] the obligations
 //! that exchanges cite, [`corpus`] the exchanges themselves; [`replay`] plays one of them against a [`subject`],
 //! with [`bind`] making its messages fit the revision and [`invariants`] watching every message.
 
@@ -14,6 +14,7 @@ pub mod hosting;
 pub mod http;
 pub mod invariants;
 pub mod pattern;
+pub mod probe;
 pub mod replay;
 pub mod report;
 pub mod requirement;

@@ -38,6 +38,8 @@ pub(super) enum Phase {
 
 const DISCOVER: &str = "server/discover";
 const INITIALIZE: &str = "initialize";
+/// Most times that one revision is offered to a server that says it speaks it.
+const MOST_TRIES: usize = 2;
 
 impl Engine {
     /// Begins, or begins again on a new stream.
@@ -205,7 +207,7 @@ impl Engine {
         }
     }
 
-    /// Goes on with what the server says it speaks; each revision is tried once.
+    /// Goes on with what the server says it speaks; no revision is tried more than twice.
     fn choose<'b, O: Outbox>(
         &mut self,
         supported: Vec<Str>,
@@ -214,7 +216,9 @@ impl Engine {
         now: Instant,
         out: &mut O,
     ) -> Option<Event<'b>> {
-        let fresh = |ours: &ProtocolVersion| names(&supported, *ours) && !tried.contains(ours);
+        // A server may refuse a revision and name it: behind one address there can be several.
+        let times = |ours: &ProtocolVersion| tried.iter().filter(|tried| *tried == ours).count();
+        let fresh = |ours: &ProtocolVersion| names(&supported, *ours) && times(ours) < MOST_TRIES;
         let modern = self.config.modern().find(fresh);
         let legacy = self.config.legacy().find(fresh);
         match (modern, legacy) {

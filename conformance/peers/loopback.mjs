@@ -1,5 +1,15 @@
 // Preloaded into programs of others that would listen on all interfaces: their servers listen on the loopback interface.
+import dns from "node:dns";
 import net from "node:net";
+
+// The address is no name to be looked up: a server that was told to listen without one listens at once, and its owner may ask
+// for its port right after. That must stay so.
+const lookup = dns.lookup;
+dns.lookup = function (host, options, callback) {
+  const done = callback ?? options;
+  if (host !== "127.0.0.1" || typeof done !== "function") return lookup.apply(this, arguments);
+  return options?.all ? done(null, [{ address: host, family: 4 }]) : done(null, host, 4);
+};
 
 const listen = net.Server.prototype.listen;
 net.Server.prototype.listen = function (...args) {

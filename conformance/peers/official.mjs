@@ -1,8 +1,10 @@
-// The official conformance suite against the fixture over HTTP.
+// The official conformance suite against the fixture over HTTP, or against our client.
 //
 //   MCP_PEERS=DIR node official.mjs WHAT -- PROGRAM ARGS…
 //
-// WHAT is `requirements REVISION`, `suite REVISION` or `extensions`. PROGRAM prints `listening on URL` on standard error.
+// WHAT is `requirements REVISION`, `suite REVISION` or `extensions`: PROGRAM is a server that prints `listening on URL` on
+// standard error. Or it is `client REVISION`: PROGRAM is a client, which each scenario starts with a URL and whose exit status
+// counts. Scenarios about authorization are left out.
 // Nothing may fail and nothing may be warned of; the suite's own exit status forgives warnings, so its reports are read.
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -27,7 +29,7 @@ const EXTENSION = /^tasks-/;
 /** What the suite itself only has a stub of, or what a server need not offer. */
 const ALLOWED_TO_SKIP = /^(tasks-status-notifications|sep-2640-)/;
 /** At least so many checks must succeed: a run that checks nothing is no success. */
-const LEAST = { "requirements 2025-11-25": 70, "requirements 2026-07-28": 150, "suite 2025-06-18": 45, "suite 2025-03-26": 1, "extensions undefined": 20 };
+const LEAST = { "requirements 2025-11-25": 70, "requirements 2026-07-28": 150, "suite 2025-06-18": 45, "suite 2025-03-26": 1, "extensions undefined": 20, "client 2025-06-18": 2, "client 2025-11-25": 18, "client 2026-07-28": 60 };
 
 function run(...more) {
   return new Promise((resolve, reject) => {
@@ -59,9 +61,25 @@ function* checks(dir) {
   }
 }
 
-const server = spawn(program, args, { stdio: ["ignore", "inherit", "pipe"] });
+let server;
 let failed = 0;
-try {
+
+async function asClient() {
+  const { text } = await run("list", "--client", "--spec-version", revision);
+  const all = [...text.matchAll(/^ +- (\S+) \[(\S+)\]$/gm)];
+  // The list is cumulative: what was removed since is skipped by the suite.
+  const names = all.filter(([, name, revisions]) => !name.startsWith("auth/") && revisions.split(",").includes(revision)).map(([, name]) => name);
+  if (!names.length) throw new Error("expected scenarios in the suite's list, found none");
+  for (const name of names) {
+    const { code, text } = await run("client", "--command", [program, ...args].join(" "), "--scenario", name, "--spec-version", revision, "-o", reports, "--timeout", "60000");
+    if (code === 0) continue;
+    failed += 1;
+    console.log(`client ${name}: the suite ended with ${code}\n${text}`);
+  }
+}
+
+async function asServer() {
+  server = spawn(program, args, { stdio: ["ignore", "inherit", "pipe"] });
   const url = await listening(server);
   const runs = [];
   if (what === "requirements") runs.push(["--requirements", revision]);
@@ -79,6 +97,10 @@ try {
       console.log(`${more.join(" ")}: the suite ended with ${code}\n${text}`);
     }
   }
+}
+
+try {
+  await (what === "client" ? asClient() : asServer());
   const counts = {};
   const scenarios = new Set();
   for (const check of checks(reports)) {
@@ -97,8 +119,8 @@ try {
   }
   console.log(`${what} ${revision ?? ""}: ${scenarios.size} scenarios, ${Object.entries(counts).map(([status, n]) => `${n} ${status}`).join(", ")}`);
 } finally {
-  server.removeAllListeners("exit");
-  server.kill();
+  server?.removeAllListeners("exit");
+  server?.kill();
   rmSync(reports, { recursive: true, force: true });
 }
 process.exit(failed ? 1 : 0);

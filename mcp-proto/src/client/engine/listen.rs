@@ -4,6 +4,7 @@
 //! `resources/subscribe`. The machine makes up for it, so that a subscription means the same in both eras.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -101,8 +102,10 @@ impl Engine {
                 granted.resource_subscriptions.clear();
             }
         }
+        let mut seen = BTreeSet::new();
+        granted.resource_subscriptions.retain(|uri| seen.insert(uri.clone()));
         for uri in granted.resource_subscriptions.clone() {
-            if !self.wants_resource(&uri, id) {
+            if !self.wants_resource(&uri) {
                 self.subscribe("resources/subscribe", &uri, version, out);
             }
         }
@@ -115,13 +118,11 @@ impl Engine {
         self.backlog.push_back(Event::Acknowledged { subscription: id, granted });
     }
 
-    /// Whether another subscription than this one wants to hear of a resource.
-    fn wants_resource(&self, uri: &str, but: CallId) -> bool {
-        self.listening().any(|(id, listening)| {
-            let granted = listening.granted.as_ref();
-            id != but
-                && granted.is_some_and(|granted| granted.resource_subscriptions.iter().any(|own| own == uri))
-        })
+    /// Whether a subscription that is granted wants to hear of a resource.
+    fn wants_resource(&self, uri: &str) -> bool {
+        let wants =
+            |granted: &SubscriptionFilter| granted.resource_subscriptions.iter().any(|own| own == uri);
+        self.listening().any(|(_, listening)| listening.granted.as_ref().is_some_and(wants))
     }
 
     fn listening(&self) -> impl Iterator<Item = (CallId, &Listening)> + '_ {
@@ -162,7 +163,7 @@ impl Engine {
         let Some(version) = self.version().filter(|version| !version.is_modern()) else { return };
         let Some(granted) = &listening.granted else { return };
         for uri in granted.resource_subscriptions.clone() {
-            if !self.wants_resource(&uri, CallId(0)) {
+            if !self.wants_resource(&uri) {
                 self.subscribe("resources/unsubscribe", &uri, version, out);
             }
         }
@@ -210,9 +211,10 @@ impl Engine {
             .collect::<Vec<_>>()
             .into_iter();
         let first = told.next().unwrap_or(Event::Changed { subscription: None, change });
-        // An event for the same that was not taken yet says it all.
         for event in told {
-            if self.backlog.len() < self.config.limits.max_calls {
+            // One for the same that was not taken yet says it all.
+            let waits = self.backlog.iter().rev().take(RECENT).any(|waiting| same(waiting, &event));
+            if !waits && self.backlog.len() < self.config.limits.max_calls {
                 self.backlog.push_back(event);
             }
         }
@@ -245,6 +247,19 @@ impl Engine {
             }
         })?;
         Some(Event::ListenEnded { subscription: id, lost: true })
+    }
+}
+
+/// So many events that wait are looked at before another one joins them.
+const RECENT: usize = 64;
+
+fn same(a: &Event<'_>, b: &Event<'_>) -> bool {
+    match (a, b) {
+        (
+            Event::Changed { subscription, change },
+            Event::Changed { subscription: other, change: other_change },
+        ) => subscription == other && change == other_change,
+        _ => false,
     }
 }
 

@@ -80,6 +80,9 @@ struct Run {
     /// Only exchanges whose name fits (`*` stands for any run) or that cite this requirement
     #[arg(long, value_name = "PATTERN")]
     only: Option<String>,
+    /// The exchanges of this folder in place of the built-in ones
+    #[arg(long, value_name = "DIR")]
+    exchanges: Option<PathBuf>,
     /// How many subjects at a time
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
@@ -275,6 +278,9 @@ pub fn main() -> ExitCode {
 
 impl Run {
     fn go(self) -> Result<bool, String> {
+        if let Some(folder) = &self.exchanges {
+            corpus::take_folder(folder)?;
+        }
         let clients = self.clients()?;
         let subjects = if clients.is_empty() { self.subjects()? } else { Vec::new() };
         let schemas = self.schemas.as_deref().map(Schemas::load).transpose()?;

@@ -403,6 +403,9 @@ impl<'e> Game<'e> {
     }
 
     fn line(&mut self, conn: Conn, line: &[u8]) {
+        if self.process != Some(conn) {
+            return;
+        }
         self.note(Direction::Received, &printable(line));
         if line.trim_ascii().is_empty() {
             return;
@@ -551,10 +554,8 @@ impl<'e> Game<'e> {
                 self.voice.stream(&self.stage, conn, (200, &Vec::new()));
                 self.stream = Some(conn);
             }
-            Some("DELETE") if !self.revision.is_modern() => {
-                self.reply(conn, 200, &[], "");
-                self.session_is_over();
-            }
+            // What was sent before it may come after it, so the session is not over for the rules.
+            Some("DELETE") if !self.revision.is_modern() => self.reply(conn, 200, &[], ""),
             _ => self.reply(conn, 405, &[("Allow", "POST")], ""),
         }
     }

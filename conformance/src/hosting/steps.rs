@@ -12,7 +12,7 @@ use crate::bind::META;
 use crate::exchange::{Act, Await, HostStep, Plain, Reply, Response, Tell, Transport, Written};
 use crate::pattern::{Pattern, template};
 use crate::replay::Direction;
-use crate::revision::Revision;
+use crate::revision::{Revision, Selector};
 use crate::text::shorten;
 
 /// What an expectation makes of an arrival.
@@ -103,6 +103,8 @@ impl Game<'_> {
                 self.note(Direction::Event, &format!("the server program exits with {code}"));
                 if let Some(conn) = self.process.take() {
                     self.stage.leave(conn, *code as u8);
+                    // What it was told last it never read.
+                    self.inbox.retain(|arrival| arrival.conn != conn);
                 }
                 Ok(())
             }
@@ -407,20 +409,21 @@ impl Game<'_> {
         self.calls[index].answered = true;
         let call = self.calls[index].clone();
         let mut body = reply.body.clone();
-        house::complete(&mut body, call.is_modern(), call.method(), &call.message);
+        house::complete(&mut body, self.serves_modern(&call), call.method(), &call.message);
         let message = self.finished(body, &call)?;
         self.ledger.sent(&message);
         self.say(&call, &message, reply)
     }
 
+    /// Whether the server answers this call by the rules of the modern era.
+    fn serves_modern(&self, call: &Call) -> bool {
+        let speaks = |speaks: Selector| speaks.revisions().any(Revision::is_modern);
+        call.is_modern() && (self.revision.is_modern() || self.hosted.speaks.is_some_and(speaks))
+    }
+
     /// The answer with what every answer has.
-    fn finished(&mut self, mut body: Value, call: &Call) -> Result<Value, String> {
-        if let Value::Object(members) = &mut body {
-            members.entry("jsonrpc").or_insert_with(|| json!("2.0"));
-            let id = call.message.get("id").cloned().unwrap_or_default();
-            members.entry("id").or_insert(id);
-        }
-        Ok(template::fill(&body, &self.scope)?.unwrap_or_default())
+    fn finished(&self, body: Value, call: &Call) -> Result<Value, String> {
+        Ok(template::fill(&whole(body, call), &self.scope)?.unwrap_or_default())
     }
 
     fn say(&mut self, call: &Call, message: &Value, reply: &Reply) -> Result<(), String> {
@@ -475,8 +478,8 @@ impl Game<'_> {
     }
 
     pub(super) fn say_by_house(&mut self, call: Call, mut body: Value, headers: Lines) {
-        house::complete(&mut body, call.is_modern(), call.method(), &call.message);
-        let Ok(message) = self.finished(body, &call) else { return };
+        house::complete(&mut body, self.serves_modern(&call), call.method(), &call.message);
+        let message = whole(body, &call);
         self.ledger.sent(&message);
         if call.method() == "initialize" {
             // The header is there already.
@@ -515,7 +518,7 @@ impl Game<'_> {
             return;
         }
         self.scope.values.insert("n".to_owned(), json!(count));
-        house::complete(&mut body, call.is_modern(), call.method(), &call.message);
+        house::complete(&mut body, self.serves_modern(&call), call.method(), &call.message);
         let Ok(message) = self.finished(body, &call) else { return };
         self.ledger.sent(&message);
         let _ = self.say(&call, &message, &reply_of_house());
@@ -706,6 +709,16 @@ impl Game<'_> {
     fn text(&self, text: &Value) -> Result<String, String> {
         template::fill(text, &self.scope).map(|filled| filled.as_ref().map(plain).unwrap_or_default())
     }
+}
+
+/// The answer with its version and id, where it has no others.
+fn whole(mut body: Value, call: &Call) -> Value {
+    if let Value::Object(members) = &mut body {
+        members.entry("jsonrpc").or_insert_with(|| json!("2.0"));
+        let id = call.message.get("id").cloned().unwrap_or_default();
+        members.entry("id").or_insert(id);
+    }
+    body
 }
 
 /// The status with which an answer comes.

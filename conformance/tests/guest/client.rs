@@ -160,6 +160,7 @@ impl Client {
         self.version = Some(MODERN.to_owned());
         let probe = self.request("server/discover", json!({}), Kind::Raw);
         self.wait(probe, PROBE * if matches!(self.way, Way::Web(_)) { 10 } else { 1 });
+        self.jobs[probe].ended = true;
         let outcome = self.jobs[probe].outcome.clone();
         let status = self.jobs[probe].status;
         if matches!(&self.way, Way::Web(_))
@@ -179,7 +180,16 @@ impl Client {
             if code == -32022 && !self.is("modern-error-is-legacy") {
                 let supported = error["data"]["supported"].as_array().cloned().unwrap_or_default();
                 if supported.iter().any(|version| version == MODERN) {
-                    return Ok(());
+                    let again = self.request("server/discover", json!({}), Kind::Raw);
+                    self.wait(again, Duration::from_secs(5));
+                    self.jobs[again].ended = true;
+                    return match self.jobs[again].outcome.clone() {
+                        Some(Ok(result)) => {
+                            self.server = result["capabilities"].clone();
+                            Ok(())
+                        }
+                        other => Err(format!("{other:?}")),
+                    };
                 }
                 if !supported.iter().any(|version| version.as_str().is_some_and(|date| date < MODERN)) {
                     return Err("no common version".to_owned());
@@ -227,6 +237,12 @@ impl Client {
             job = self.request("initialize", params, Kind::Raw);
             self.wait(job, Duration::from_secs(5));
         }
+        if self.jobs[job].outcome.is_none() && std::mem::take(&mut self.again) && !self.is("no-respawn") {
+            self.jobs[job].ended = true;
+            self.respawn();
+            return self.handshake();
+        }
+        self.jobs[job].ended = true;
         let Some(Ok(result)) = self.jobs[job].outcome.clone() else {
             if self.is("cancels-initialize") {
                 self.notify("notifications/cancelled", json!({"requestId": self.jobs[job].id}));
@@ -292,7 +308,7 @@ impl Client {
         if answers.get("sampling").is_some() || self.is("declares-all") {
             capabilities["sampling"] = json!({});
         }
-        if answers.get("elicitation").is_some() {
+        if answers.get("elicitation").is_some() || answers.get("form").is_some() {
             capabilities["elicitation"] = json!({"form": {}});
         }
         if answers.get("url").is_some() {
@@ -326,6 +342,9 @@ impl Client {
             self.next - 1
         };
         self.jobs[job].id = id;
+        if self.jobs[job].first == 0 {
+            self.jobs[job].first = id;
+        }
         if params.is_null() {
             params = json!({});
         }
@@ -405,6 +424,9 @@ impl Client {
         let text = message.to_string();
         let headers = self.headers(message);
         let url = self.posts.clone().unwrap_or_else(|| self.url.clone());
+        if self.is_modern() && std::mem::take(&mut self.again) {
+            self.respawn();
+        }
         match &mut self.way {
             Way::Pipes(Some(pipes)) => {
                 if self.fault == "batches" {
@@ -517,7 +539,7 @@ impl Client {
 
     /// Takes one thing that came; whether something may still come.
     pub(crate) fn pump(&mut self, until: Instant) -> bool {
-        let next = self.jobs.iter().filter(|job| job.report.is_none()).filter_map(|job| job.deadline).min();
+        let next = self.jobs.iter().filter(|job| job.report.is_none()).filter_map(|job| job.due()).min();
         let until = next.map_or(until, |deadline| until.min(deadline));
         let left = until.saturating_duration_since(Instant::now());
         match self.heard.recv_timeout(left) {
@@ -565,6 +587,17 @@ impl Client {
             Said::End(number, status, body, last, retry) => self.ended(number, status, &body, last, retry),
             Said::Gone => {
                 self.again = true;
+                if self.is_modern() && !self.is("no-second-listen") && !self.server.is_null() {
+                    let listens = |job: &Job| matches!(job.kind, Kind::Listen { acknowledged: true });
+                    if let Some(job) = self.jobs.iter().position(listens) {
+                        self.open.clear();
+                        self.fail_all("the server has gone");
+                        let params = self.jobs[job].params.clone();
+                        self.jobs[job].report = None;
+                        self.send(job, "subscriptions/listen", params);
+                        return;
+                    }
+                }
                 if self.version.is_some() && !self.jobs.is_empty() {
                     self.fail_all("the server has gone");
                 }
@@ -575,7 +608,8 @@ impl Client {
 
     fn fail_all(&mut self, problem: &str) {
         for job in 0..self.jobs.len() {
-            if !self.jobs[job].is_done() {
+            let listens = matches!(self.jobs[job].kind, Kind::Listen { acknowledged: true });
+            if !self.jobs[job].is_done() && !listens {
                 self.fail(job, problem);
             }
         }

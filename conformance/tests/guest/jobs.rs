@@ -36,6 +36,8 @@ pub(crate) struct Job {
     pub(crate) params: Value,
     pub(crate) kind: Kind,
     pub(crate) id: i64,
+    /// The id of its first request.
+    pub(crate) first: i64,
     pub(crate) number: Option<u64>,
     pub(crate) name: Option<String>,
     pub(crate) status: u16,
@@ -46,6 +48,7 @@ pub(crate) struct Job {
     pub(crate) report: Option<Value>,
     pub(crate) deadline: Option<Instant>,
     most: Option<Instant>,
+    give_up: Option<Instant>,
     timeout: Duration,
     cancel: Option<Value>,
     token: Option<Value>,
@@ -62,6 +65,7 @@ impl Job {
             params,
             kind,
             id: 0,
+            first: 0,
             number: None,
             name: None,
             status: 0,
@@ -71,6 +75,7 @@ impl Job {
             report: None,
             deadline: None,
             most: None,
+            give_up: None,
             timeout: Duration::from_secs(30),
             cancel: None,
             token: None,
@@ -79,6 +84,11 @@ impl Job {
             rounds: 0,
             told: false,
         }
+    }
+
+    /// When something has to be done for it.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.deadline.into_iter().chain(self.give_up).min()
     }
 
     pub(crate) fn is_done(&self) -> bool {
@@ -172,7 +182,7 @@ impl Client {
         }
         job.cancel = step.get("cancel").cloned();
         if let Some(after) = step["cancel"].as_u64() {
-            job.deadline = Some(now + Duration::from_millis(after));
+            job.give_up = Some(now + Duration::from_millis(after));
         }
         job.token = token;
     }
@@ -269,6 +279,9 @@ impl Client {
             return;
         }
         let kind = self.jobs[job].kind.clone();
+        if result.get("resultType").is_some_and(|kind| !kind.is_string()) && self.is_modern() {
+            return self.fail(job, "a resultType that is no text");
+        }
         match result["resultType"].as_str() {
             _ if matches!(kind, Kind::Raw) => {
                 self.jobs[job].outcome = Some(Ok(result));
@@ -277,7 +290,10 @@ impl Client {
             Some("input_required") if self.is_modern() && matches!(kind, Kind::Call) => {
                 return self.round(job, &result);
             }
-            Some("task") if self.plan["tasks"] == true && matches!(kind, Kind::Call) => {
+            Some("task")
+                if self.plan["tasks"] == true
+                    && (self.jobs[job].method == "tools/call" || self.is("tasks-of-anything")) =>
+            {
                 return self.poll_later(job, result, Vec::new());
             }
             Some("complete") => {}
@@ -306,7 +322,12 @@ impl Client {
                     "resources/read" => "contents",
                     _ => "messages",
                 };
-                if result[member].is_array() || self.is("any-shape") {
+                let name = self.jobs[job].params["name"].as_str().unwrap_or_default();
+                let schema = self.tools.get(name).map_or(&Value::Null, |tool| &tool["outputSchema"]);
+                let failed = result["isError"] == true && !self.is("errors-need-results");
+                if !failed && !fits(schema, &result["structuredContent"]) && !self.is("no-validation") {
+                    self.fail(job, "the structured result does not fit");
+                } else if result[member].is_array() || self.is("any-shape") {
                     self.finish(job, Ok(result));
                 } else {
                     self.fail(job, &format!("no {member}"));
@@ -432,6 +453,9 @@ impl Client {
             },
             "sampling/createMessage" => {
                 let Some(answer) = answers.get("sampling") else { return Err(unknown()) };
+                if !params["messages"].is_array() {
+                    return Err(json!({"code": -32602, "message": "no messages"}));
+                }
                 if ["tools", "toolChoice"].iter().any(|name| params.get(*name).is_some())
                     && !self.is("samples-with-tools")
                 {
@@ -446,11 +470,11 @@ impl Client {
                 None => Err(json!({"code": -32602, "message": "the mode was not declared"})),
             },
             "elicitation/create" => {
-                let Some(answer) = answers.get("elicitation") else { return Err(unknown()) };
-                if let Some(action) = answer["$action"].as_str() {
+                if let Some(action) = answers["form"].as_str() {
                     let action = if self.is("odd-action") { "refuse" } else { action };
                     return Ok(json!({"action": action}));
                 }
+                let Some(answer) = answers.get("elicitation") else { return Err(unknown()) };
                 let mut content = answer.clone();
                 for (name, schema) in
                     params["requestedSchema"]["properties"].as_object().into_iter().flatten()
@@ -508,6 +532,9 @@ impl Client {
                 {
                     *acknowledged = true;
                     job.deadline = None;
+                    if std::mem::replace(&mut job.told, true) {
+                        return;
+                    }
                     let report =
                         json!({"step": "subscriptions/listen", "as": job.name, "ok": true, "result": params});
                     self.print(&strip(report));
@@ -563,8 +590,12 @@ impl Client {
     /// Time has gone by: what is due is given up, or polled again.
     pub(crate) fn late(&mut self, now: Instant) {
         for job in 0..self.jobs.len() {
-            let due = self.jobs[job].deadline.is_some_and(|deadline| deadline <= now);
+            let due = self.jobs[job].due().is_some_and(|due| due <= now);
             if !due || self.jobs[job].is_done() {
+                continue;
+            }
+            if self.jobs[job].give_up.is_some_and(|due| due <= now) {
+                self.give_up(job);
                 continue;
             }
             if let Kind::Poll { task, .. } = &self.jobs[job].kind {
@@ -580,6 +611,17 @@ impl Client {
     fn give_up(&mut self, job: usize) {
         let id = self.jobs[job].id;
         self.jobs[job].deadline = None;
+        self.jobs[job].give_up = None;
+        if let Kind::Poll { task, .. } = self.jobs[job].kind.clone() {
+            if self.is("cancels-tasks-by-message") {
+                let first = self.jobs[job].first;
+                self.notify("notifications/cancelled", json!({"requestId": first}));
+            }
+            let task = task["taskId"].clone();
+            let cancel = self.request("tasks/cancel", json!({"taskId": task}), Kind::Raw);
+            self.wait(cancel, Duration::from_secs(2));
+            return self.fail(job, "cancelled");
+        }
         let http = matches!(self.way, Way::Web(_));
         if self.is("silent-cancel") {
         } else if http && self.is_modern() && !self.is("cancel-by-message") {
@@ -716,6 +758,12 @@ fn strip(mut report: Value) -> Value {
         members.remove("as");
     }
     report
+}
+
+/// Whether a structured result fits, as far as numbers are concerned.
+fn fits(schema: &Value, value: &Value) -> bool {
+    let numbers = schema["properties"].as_object().into_iter().flatten();
+    numbers.filter(|(_, schema)| schema["type"] == "number").all(|(name, _)| value[name].is_number())
 }
 
 /// Whether the annotations of a schema may not be followed.

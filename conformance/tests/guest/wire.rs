@@ -51,15 +51,24 @@ impl Pipes {
                 if kind != b'o' {
                     continue;
                 }
+                let known = buffer.len();
                 buffer.extend(bytes);
-                while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
-                    let line: Vec<u8> = buffer.drain(..=end).collect();
+                if !buffer[known..].contains(&b'\n') {
+                    if buffer.len() > 16 << 20 {
+                        break;
+                    }
+                    continue;
+                }
+                let whole = buffer.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+                let rest = buffer.split_off(whole + 1);
+                let lines = std::mem::replace(&mut buffer, rest);
+                for line in lines.split_inclusive(|byte| *byte == b'\n') {
                     if line.trim_ascii().is_empty() {
                         continue;
                     }
-                    let said = match serde_json::from_slice::<Value>(&line) {
+                    let said = match serde_json::from_slice::<Value>(line) {
                         Ok(value) if value.is_object() || value.is_array() => Said::Message(0, value),
-                        _ => Said::Junk(String::from_utf8_lossy(&line).into_owned()),
+                        _ => Said::Junk(String::from_utf8_lossy(line).into_owned()),
                     };
                     if tell.send(said).is_err() {
                         return;
@@ -227,7 +236,7 @@ fn read(number: u64, fault: &'static str, socket: TcpStream, tell: &Sender<Said>
     if !events
         && (fault != "only-events" || status != 200)
         && let Ok(message) = serde_json::from_str::<Value>(&text)
-        && message.get("jsonrpc").is_some()
+        && (message.get("jsonrpc").is_some() || message.is_array())
     {
         let _ = tell.send(Said::Message(number, message));
         text = String::new();
@@ -244,6 +253,7 @@ struct Sse {
     data: Vec<String>,
     id: Option<String>,
     retry: Option<u64>,
+    after_cr: bool,
 }
 
 impl Sse {
@@ -256,33 +266,36 @@ impl Sse {
             data: Vec::new(),
             id: None,
             retry: None,
+            after_cr: false,
         }
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Vec<(String, String)> {
         self.buffer.extend_from_slice(bytes);
-        let mut events = Vec::new();
+        let buffer = std::mem::take(&mut self.buffer);
+        let (mut at, mut events) = (0, Vec::new());
+        let cr = self.fault != "no-cr";
         loop {
-            let cr = self.fault != "no-cr";
-            let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n' || cr && *byte == b'\r') else {
+            // The line feed of a pair may come later.
+            if self.after_cr && self.fault != "cr-cut" && buffer.get(at) == Some(&b'\n') {
+                at += 1;
+            }
+            let end = buffer[at..].iter().position(|byte| *byte == b'\n' || cr && *byte == b'\r');
+            let Some(end) = end.map(|end| at + end) else {
+                self.after_cr &= at == buffer.len();
+                self.buffer = buffer[at..].to_vec();
                 return events;
             };
-            // A line feed may follow.
-            if self.buffer[end] == b'\r' && end + 1 == self.buffer.len() && self.fault != "cr-cut" {
-                return events;
-            }
-            let pair = self.buffer[end] == b'\r' && self.buffer.get(end + 1) == Some(&b'\n');
-            let line: Vec<u8> = self.buffer.drain(..=end + usize::from(pair)).collect();
-            let mut line = String::from_utf8_lossy(&line[..end]).into_owned();
+            self.after_cr = buffer[end] == b'\r';
+            let mut line = String::from_utf8_lossy(&buffer[at..end]).into_owned();
+            at = end + 1;
             if self.fault == "no-cr" {
                 line.truncate(line.trim_end_matches('\r').len());
             }
             if !std::mem::replace(&mut self.started, true) && self.fault != "no-bom" {
                 line = line.trim_start_matches('\u{feff}').to_owned();
             }
-            if let Some(event) = self.line(&line) {
-                events.push(event);
-            }
+            events.extend(self.line(&line));
         }
     }
 

@@ -160,7 +160,12 @@ fn session(ledger: &Ledger, web: &WebRequest, breaches: &mut Vec<Breach>) {
         breaches.push(wrong(ledger, &["LC-SESS-02"], "Mcp-Session-Id", &expected, got));
     }
     let version = web.header("mcp-protocol-version");
-    if here >= Revision::V2025_06_18 && ledger.in_use() && version.as_deref() != Some(here.as_str()) {
+    let settled = ledger.settled.is_some();
+    if here >= Revision::V2025_06_18
+        && ledger.in_use()
+        && settled
+        && version.as_deref() != Some(here.as_str())
+    {
         let expected = format!("`{here}`");
         breaches.push(wrong(ledger, &["LC-VER-01", "LC-VER-02"], "MCP-Protocol-Version", &expected, version));
     }

@@ -5,6 +5,9 @@
 mod guest;
 
 use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use guest::Mock;
@@ -63,7 +66,9 @@ const IO: Transport = Transport::Stdio;
 const WEB: Transport = Transport::Http;
 
 /// Fault, transport, exchange, revision, the requirement it breaks.
-const PLANTED: &[(&str, Transport, &str, Revision, &str)] = &[
+type Planted = (&'static str, Transport, &'static str, Revision, &'static str);
+
+const PLANTED: &[Planted] = &[
     ("no-capabilities", IO, "client-tools/call", V5, "C-META-01"),
     ("no-client-info", IO, "client-tools/call", V5, "C-META-02"),
     ("float-id", IO, "client-tools/call", V5, "C-BASE-01"),
@@ -110,7 +115,6 @@ const PLANTED: &[(&str, Transport, &str, Revision, &str)] = &[
     ("any-result-type", IO, "client-results/result-type-is-unknown", V5, "C-BASE-04"),
     ("needs-result-type", IO, "client-results/result-type-is-absent", V5, "C-BASE-05"),
     ("one-token", IO, "client-progress/tokens-differ", V4, "C-PROG-02"),
-    ("loose-tokens", IO, "client-progress/of-a-token-of-another-type", V4, ""),
     ("no-reset", IO, "client-progress/resets-the-timeout", V5, "C07"),
     ("no-cap", IO, "client-progress/does-not-reset-the-cap", V5, "C07"),
     ("silent-cancel", IO, "client-cancellation/timeout", V5, "B-CANCEL-02"),
@@ -129,14 +133,14 @@ const PLANTED: &[(&str, Transport, &str, Revision, &str)] = &[
     ("declares-all", IO, "client-lifecycle/declares-nothing-by-itself", V5, "C-META-01"),
     ("asks-anything", IO, "client-lifecycle/uses-what-is-declared-only", V4, "LB-LIFE-03"),
     ("no-session", WEB, "client-sessions/id-on-every-request", V4, "LC-SESS-02"),
-    ("session-on-initialize", WEB, "client-sessions/ended-by-the-server", V4, "LC-SESS-03"),
+    ("old-session", WEB, "client-sessions/ended-by-the-server", V4, "LC-SESS-03"),
     ("no-new-session", WEB, "client-sessions/ended-by-the-server", V3, "LC-SESS-03"),
     ("no-delete", WEB, "client-sessions/ended-by-the-client", V3, "LC-SESS-04"),
     ("no-resume", WEB, "client-streams/resumed", V3, "LC-HTTP-04"),
     ("no-last-event-id", WEB, "client-streams/resumed", V3, "LC-HTTP-04"),
     ("no-retry-time", WEB, "client-streams/polled", V4, "LC-HTTP-02"),
     ("no-cr", WEB, "client-events/ends-of-lines-cr", V5, "C-HTTP-06"),
-    ("cr-cut", WEB, "client-events/cut-anywhere-crlf", V5, "C-HTTP-06"),
+    ("cr-cut", WEB, "client-events/data-of-several-lines-cut-anywhere", V5, "C-HTTP-06"),
     ("no-bom", WEB, "client-events/byte-order-mark", V5, "C-HTTP-06"),
     ("data-joined", WEB, "client-events/data-of-several-lines", V5, "C-HTTP-06"),
     ("comments-are-data", WEB, "client-events/comments", V5, "C-HTTP-07"),
@@ -148,7 +152,6 @@ const PLANTED: &[(&str, Transport, &str, Revision, &str)] = &[
     ("dies-of-junk", IO, "client-envelope/junk-lines", V4, "S03"),
     ("takes-any-response", IO, "client-envelope/unknown-response", V5, "E07"),
     ("error-without-id-fails-all", IO, "client-envelope/error-without-id", V5, "E07"),
-    ("both-is-fine", IO, "client-envelope/result-and-error", V5, "E06"),
     ("needs-data", IO, "client-envelope/error-without-data", V5, "B-BASE-02"),
     ("no-batches", IO, "client-envelope/batch-of-responses", V2, "LB-BATCH-01"),
     ("silent", IO, "client-requests/ping", V1, "LB-PING-01"),
@@ -179,15 +182,29 @@ const PLANTED: &[(&str, Transport, &str, Revision, &str)] = &[
 /// Each fault is found by the exchange that is meant to find it, under the requirement that it breaks.
 #[test]
 fn planted_faults_are_found_and_blamed() {
-    let mut wrong = Vec::new();
-    for (fault, transport, exchange, revision, id) in PLANTED {
-        let outcome = play(fault, &[*transport], exchange, vec![*revision]);
-        let result = &outcome.results[0];
-        let blamed = result.findings.iter().any(|finding| finding.requires.iter().any(|cited| cited == id));
-        let found = matches!(result.verdict, Verdict::Failed | Verdict::Warning);
-        if !(found && blamed) {
-            wrong.push(format!("{fault} [{id}]: {}", told(result)));
+    let next = AtomicUsize::new(0);
+    let wrong = Mutex::new(Vec::new());
+    // Most of the time goes by waiting for what a faulty client never says.
+    thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                while let Some(planted) = PLANTED.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    // The lock is not held while others play.
+                    let missed = missed(planted);
+                    wrong.lock().unwrap().extend(missed);
+                }
+            });
         }
-    }
+    });
+    let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{}\n{} of {}", wrong.join("\n\n"), wrong.len(), PLANTED.len());
+}
+
+/// What went otherwise, if the fault was not found or another requirement was blamed.
+fn missed((fault, transport, exchange, revision, id): &Planted) -> Option<String> {
+    let outcome = play(fault, &[*transport], exchange, vec![*revision]);
+    let result = &outcome.results[0];
+    let blamed = result.findings.iter().any(|finding| finding.requires.iter().any(|cited| cited == id));
+    let found = matches!(result.verdict, Verdict::Failed | Verdict::Warning);
+    (!(found && blamed)).then(|| format!("{fault} [{id}]: {}", told(result)))
 }

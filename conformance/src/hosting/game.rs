@@ -431,6 +431,9 @@ impl<'e> Game<'e> {
                 self.found(breach);
             }
             let mut message = json!({"http": web.method, "path": web.target});
+            if let Some(last) = web.header("last-event-id") {
+                message["resumes"] = json!(last);
+            }
             if web.elsewhere {
                 message["elsewhere"] = json!(true);
             }

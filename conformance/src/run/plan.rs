@@ -199,7 +199,9 @@ fn exchanges(
     clients: &[Transport],
 ) -> Result<Vec<(&'static str, Exchange)>, String> {
     let mut selected = Vec::new();
-    for name in corpus::names() {
+    // One exchange is named: the others need not be read.
+    let one = only.filter(|only| corpus::text(only).is_some());
+    for name in corpus::names().filter(|name| one.is_none_or(|one| one == *name)) {
         let Some(parsed) = corpus::load(name) else { continue };
         let exchange = parsed.map_err(|error| error.to_string())?;
         let head = &exchange.head;

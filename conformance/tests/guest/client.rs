@@ -461,7 +461,7 @@ impl Client {
             headers.push(("Authorization".to_owned(), format!("Bearer {token}")));
         }
         if !self.is_modern() {
-            if message["method"] != "initialize" || self.is("session-on-initialize") {
+            if message["method"] != "initialize" || self.is("old-session") {
                 headers.extend(self.session_headers());
             }
             return headers;

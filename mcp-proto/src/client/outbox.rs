@@ -19,19 +19,14 @@ pub(crate) trait Outbox {
     fn abandon(&mut self, wire: i64, version: ProtocolVersion) -> bool;
 }
 
-/// What a request is about, for those who address it.
+/// What a request is about, for those who address it. What else headers repeat is read in the message.
 #[derive(Debug)]
-#[allow(dead_code)] // HTTP reads the same in the message
 pub(crate) struct About<'a> {
     /// The id on the wire. Never used again.
     pub(crate) wire: i64,
     pub(crate) purpose: Purpose,
     pub(crate) method: &'a str,
-    /// What `Mcp-Name` repeats.
-    pub(crate) subject: Option<&'a str>,
     pub(crate) version: ProtocolVersion,
-    /// The params as one JSON object, without `_meta` and what a retry adds.
-    pub(crate) params: &'a str,
     /// The arguments of `tools/call` that headers repeat; empty if the tool was never listed.
     pub(crate) headers: &'a [HeaderArgument],
 }

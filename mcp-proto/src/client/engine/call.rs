@@ -201,9 +201,7 @@ impl Engine {
             wire,
             purpose: self.table.purpose(wire).unwrap_or(Purpose::Aside),
             method: &call.method,
-            subject: call.subject.as_deref(),
             version,
-            params: &call.params,
             headers,
         };
         let config = &self.config;

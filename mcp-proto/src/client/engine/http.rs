@@ -167,15 +167,7 @@ impl Engine {
         }
         params.push(b'}');
         let params = String::from_utf8(params).unwrap_or_default();
-        let about = About {
-            wire,
-            purpose: Purpose::Aside,
-            method,
-            subject: None,
-            version,
-            params: &params,
-            headers: &[],
-        };
+        let about = About { wire, purpose: Purpose::Aside, method, version, headers: &[] };
         let config = &self.config;
         out.request(&about, |out| write::own(config, wire, method, version, out, &params));
         Some(wire)

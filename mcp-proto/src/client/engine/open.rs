@@ -109,15 +109,7 @@ impl Engine {
         let falls_back = !self.mirrors && self.config.preferred_legacy().is_some();
         let due = now + if falls_back { self.config.probe_timeout } else { self.config.handshake_timeout };
         self.phase = Phase::Probing { wire, version, due, tried };
-        let about = About {
-            wire,
-            purpose: Purpose::Probe,
-            method: DISCOVER,
-            subject: None,
-            version,
-            params: "{}",
-            headers: &[],
-        };
+        let about = About { wire, purpose: Purpose::Probe, method: DISCOVER, version, headers: &[] };
         let config = &self.config;
         out.request(&about, |out| write::own(config, wire, DISCOVER, version, out, "{}"));
     }
@@ -142,15 +134,7 @@ impl Engine {
         write_or_empty(&mut params, version, &self.config.identity);
         params.push(b'}');
         let params = alloc::string::String::from_utf8(params).unwrap_or_default();
-        let about = About {
-            wire,
-            purpose: Purpose::Handshake,
-            method: INITIALIZE,
-            subject: None,
-            version,
-            params: &params,
-            headers: &[],
-        };
+        let about = About { wire, purpose: Purpose::Handshake, method: INITIALIZE, version, headers: &[] };
         let config = &self.config;
         out.request(&about, |out| write::own(config, wire, INITIALIZE, version, out, &params));
     }

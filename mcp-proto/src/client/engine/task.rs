@@ -183,8 +183,7 @@ impl Engine {
         params.extend_from_slice(more.as_bytes());
         params.push(b'}');
         let params = String::from_utf8(params).unwrap_or_default();
-        let about =
-            About { wire, purpose, method, subject: Some(task_id), version, params: &params, headers: &[] };
+        let about = About { wire, purpose, method, version, headers: &[] };
         let config = &self.config;
         out.request(&about, |out| write::own(config, wire, method, version, out, &params));
         wire

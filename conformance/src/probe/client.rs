@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use mcp_proto::client::{CallOptions, Mode, Rounds};
-use mcp_proto::model::{
-    CreateMessageResult, ElicitForm, ElicitResult, Implementation, Json, Members, Root,
-};
+use mcp_proto::model::{CreateMessageResult, ElicitForm, ElicitResult, Implementation, Json, Members, Root};
 use mcp_proto::service::client::{Client, ClientBuilder, Refusal};
 use serde_json::{Map, Value};
 
@@ -35,10 +33,7 @@ pub(super) fn declare(plan: &Plan, mode: Mode, heard: &Heard) -> Result<ClientBu
     });
     let ears = heard.clone();
     client = client.on_elicitation_complete(move |id| {
-        ears.notification(
-            "notifications/elicitation/complete",
-            serde_json::json!({"elicitationId": id}),
-        );
+        ears.notification("notifications/elicitation/complete", serde_json::json!({"elicitationId": id}));
     });
     client = client.on_violation(|violation| {
         use std::io::Write as _;

@@ -54,7 +54,9 @@ impl Heard {
             Change::Tools => self.notification("notifications/tools/list_changed", json!({})),
             Change::Prompts => self.notification("notifications/prompts/list_changed", json!({})),
             Change::Resources => self.notification("notifications/resources/list_changed", json!({})),
-            Change::Resource(uri) => self.notification("notifications/resources/updated", json!({"uri": uri})),
+            Change::Resource(uri) => {
+                self.notification("notifications/resources/updated", json!({"uri": uri}))
+            }
             _ => {}
         }
     }

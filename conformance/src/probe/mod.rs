@@ -46,8 +46,10 @@ impl Probe {
     pub fn go(&self) -> Result<bool, String> {
         let (plan, of_suite) = match &self.plan {
             Some(path) => {
-                let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-                let json = serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+                let text =
+                    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+                let json =
+                    serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))?;
                 (Plan::read(&json).map_err(|problem| format!("{}: {problem}", path.display()))?, false)
             }
             None => match plan_of_suite()? {

@@ -109,11 +109,8 @@ async fn request_state(client: &Client) -> Result<(), String> {
     let turn = told(client.call_tool("test_mrtr_echo_state", ()).by_hand().await)?;
     let Turn::Input(paused) = turn else { return Err("expected to be asked for input".to_owned()) };
     told(client.call_tool("test_mrtr_unrelated", ()).await)?;
-    let answers: InputResponses = paused
-        .requests()
-        .iter()
-        .filter_map(|(key, request)| Some((key.clone(), yes(request)?)))
-        .collect();
+    let answers: InputResponses =
+        paused.requests().iter().filter_map(|(key, request)| Some((key.clone(), yes(request)?))).collect();
     told(paused.answer(answers).await)?;
     told(client.call(CallTool::new("test_mrtr_no_state")).await)?;
     told(client.call(CallTool::new("test_mrtr_no_result_type")).await)?;

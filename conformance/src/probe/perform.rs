@@ -155,13 +155,11 @@ impl Performance {
                 self.call(client.call(Told(request::ReadResource::new(uri.clone()))), step, progress).await
             }
             Act::Prompt { name, arguments } => {
-                let request = arguments.iter().fold(
-                    request::GetPrompt::new(name.clone()),
-                    |request, (name, value)| {
+                let request =
+                    arguments.iter().fold(request::GetPrompt::new(name.clone()), |request, (name, value)| {
                         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
                         request.argument(name.clone(), value)
-                    },
-                );
+                    });
                 self.call(client.call(Told(request)), step, progress).await
             }
             Act::Complete(complete) => {
@@ -438,4 +436,3 @@ impl From<CallError> for Failure {
         Self { error: error.to_string(), code, data }
     }
 }
-

@@ -176,7 +176,8 @@ impl Plan {
             self.steps.push(Step::of(Act::Unlisten("subscription".to_owned())));
         }
         if let Some(at) = find("slow") {
-            let after = at.optional("cancelAfterMs").map_or(Ok(Duration::from_millis(100)), |at| at.millis())?;
+            let after =
+                at.optional("cancelAfterMs").map_or(Ok(Duration::from_millis(100)), |at| at.millis())?;
             self.steps.push(Step { cancel: Some(Cancel::After(after)), ..call(at)? });
         }
         self.steps.extend(tool);
@@ -359,7 +360,9 @@ mod tests {
         assert!(matches!(&plan.steps[4].act, Act::Call { name, .. } if name == "echo"));
         assert!(matches!(&plan.steps[11].act, Act::Call { name, .. } if name == "echo"));
         assert_eq!(plan.steps[10].cancel, Some(Cancel::After(Duration::from_millis(50))));
-        assert!(matches!(&plan.answers.elicitation, Some(Form::Accept(content)) if content["confirm"] == true));
+        assert!(
+            matches!(&plan.answers.elicitation, Some(Form::Accept(content)) if content["confirm"] == true)
+        );
     }
 
     #[test]
@@ -367,7 +370,10 @@ mod tests {
         for (plan, expected) in [
             (json!([]), "at ``: expected an object"),
             (json!({"steps": [{"list": "tool"}]}), "at `/steps/0/list`: expected `tools`"),
-            (json!({"steps": [{"call": "a", "read": "b"}]}), "at `/steps/0`: expected one thing to do, not 2"),
+            (
+                json!({"steps": [{"call": "a", "read": "b"}]}),
+                "at `/steps/0`: expected one thing to do, not 2",
+            ),
             (json!({"steps": [{"as": "a"}]}), "at `/steps/0`: expected one thing to do, not 0"),
             (json!({"steps": [{"dance": true}]}), "something to do, not `dance`"),
             (json!({"steps": [], "tool": {"name": "a"}}), "either `steps` or the short form"),

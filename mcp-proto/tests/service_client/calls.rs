@@ -370,3 +370,37 @@ fn options_of_the_machine_can_be_given_whole() {
     rig.pass(Duration::from_secs(1));
     assert!(matches!(error(poll(&mut call)), CallError::TimedOut));
 }
+
+/// 2025-03-26: answers, news and questions may come in one array.
+#[test]
+fn a_batch_is_taken_apart() {
+    let (mut connecting, link) = speaking(mcp_proto::model::ProtocolVersion::V2025_03_26).link();
+    let mut rig = Rig::of(link);
+    rig.link.start(rig.time());
+    let hello = rig.one();
+    rig.answer(
+        &hello,
+        json!({
+            "protocolVersion": "2025-03-26", "capabilities": tools(),
+            "serverInfo": {"name": "old", "version": "1"},
+        }),
+    );
+    assert_eq!(rig.one()["method"], "notifications/initialized");
+    let client = now(&mut connecting).unwrap();
+    let mut heard = Vec::new();
+    let mut one = client.call_tool("one", ()).on_progress(|progress| heard.push(progress.progress));
+    let mut two = client.call_tool("two", ());
+    assert!(poll(&mut one).is_pending() && poll(&mut two).is_pending());
+    let sent = rig.lines();
+    let (first, second) = (&sent[0]["id"], &sent[1]["id"]);
+    let progress = json!({"progressToken": first, "progress": 1});
+    rig.send(&json!([
+        {"jsonrpc": "2.0", "id": second, "result": text("two")},
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": progress},
+        {"jsonrpc": "2.0", "id": 9, "method": "ping"},
+        {"jsonrpc": "2.0", "id": first, "result": text("one")},
+    ]));
+    assert_eq!((now(one).unwrap().texts(), now(two).unwrap().texts()), ("one".into(), "two".into()));
+    assert_eq!(heard, [1.0]);
+    assert_eq!(rig.one()["id"], 9);
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_proto::client::CallError;
 use mcp_proto::client::request::CallTool;
 use mcp_proto::model::{InputRequest, InputResponses, Json, Tool};
-use mcp_proto::service::client::{Client, ClientBuilder, Turn};
+use mcp_proto::service::client::{Client, ClientBuilder, Refusal, Turn};
 use serde_json::{Value, json};
 
 use super::runtime::{Runtime, Target};
@@ -30,10 +30,12 @@ pub(super) fn go(runtime: Runtime, target: &Target) -> Result<bool, String> {
     })?
 }
 
-/// The client under test: it can be asked for everything, and takes every form as it is first shown.
+/// The client under test: it can be asked for much, and takes every form as it is first shown.
 fn declared() -> ClientBuilder {
     Client::new("mcp-conformance-client", env!("CARGO_PKG_VERSION"))
         .on_elicit(|form, _| async move { Ok(form.accept_defaults()) })
+        .on_sample(|_, _| async { Err(Refusal::by_user()) })
+        .roots([])
         .timeout(Duration::from_secs(30))
 }
 

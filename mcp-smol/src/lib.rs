@@ -31,7 +31,8 @@ pub use listen::Unix;
 #[cfg(feature = "http")]
 pub use mcp_io::client::http::{Options, Versions};
 pub use mcp_io::client::{
-    Child, ConfigError, Connect, ConnectError, Entry, Exit, Memory, Process, Servers, Stderr, Target, Way,
+    Child, ConfigError, Connect, ConnectError, Entry, Exit, Host, Memory, Process, Servers, Stderr, Target,
+    Way,
 };
 #[cfg(feature = "http")]
 pub use mcp_io::http::{HttpBody, HttpListener, Responding};

@@ -12,6 +12,7 @@ mod child;
 mod config;
 mod connect;
 mod drive;
+mod host;
 #[cfg(feature = "http")]
 pub mod http;
 
@@ -20,4 +21,5 @@ mod memory;
 pub use child::{Child, Exit, Process, Stderr};
 pub use config::{ConfigError, Entry, Servers, Way};
 pub use connect::{Connect, ConnectError, Target};
+pub use host::{Host, Offer, Offered, UnknownTool};
 pub use memory::Memory;

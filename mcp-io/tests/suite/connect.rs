@@ -230,3 +230,25 @@ fn servers_that_make_no_sense_are_errors() {
         }
     });
 }
+
+/// One server that fails does not harm the others.
+#[test]
+fn a_host_offers_the_tools_of_many_servers() {
+    rt::run(async {
+        let memory = || Memory::new(rt::RUNTIME, server(&Stage::default()));
+        let mut host = mcp_io::client::Host::new();
+        for name in ["my files", "my-files", "gone"] {
+            host.add(name, client().connect(memory()).await.unwrap());
+        }
+        host.client("gone").unwrap().close().await;
+        let offer = host.tools().await;
+        assert_eq!(offer.failures.len(), 1);
+        assert_eq!(offer.failures[0].0, "gone");
+        let names: std::collections::HashSet<_> = offer.tools.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(names.len(), offer.tools.len());
+        assert!(names.contains("my-files__echo") && names.contains("my-files-2__echo"));
+        let result = host.call_tool("my-files-2__echo", json!({ "text": "x" })).unwrap().await.unwrap();
+        assert_eq!(result.content[0].as_text(), Some("x"));
+        assert!(host.call_tool("other__echo", ()).is_err() && host.call_tool("echo", ()).is_err());
+    });
+}

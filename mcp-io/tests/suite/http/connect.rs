@@ -128,9 +128,8 @@ fn progress_and_changes_are_heard_as_they_come() {
             let mut changes = client.listen(SubscriptionFilter::new().tools_list_changed()).await.unwrap();
             client.call_tool("change", ()).await.unwrap();
             let heard = loop {
-                match changes.next().await.unwrap().unwrap() {
-                    Heard::Changed(change) => break change,
-                    _ => {}
+                if let Heard::Changed(change) = changes.next().await.unwrap().unwrap() {
+                    break change;
                 }
             };
             assert!(matches!(heard, Change::Tools), "{heard:?}");

@@ -11,6 +11,7 @@ use crate::client::error::CallError;
 use crate::client::event::{CallId, Event, ViolationKind};
 use crate::client::outbox::{About, Answering, Notice, Origin, Outbox, Purpose};
 use crate::client::request::{CallTool, ListTools, ReadResource};
+use crate::http::mirror::name_member;
 use crate::limits::Limits;
 use crate::model::{Implementation, Json, LoggingLevel, ProtocolVersion, SubscriptionFilter};
 use crate::rpc::{self, Parsed};
@@ -30,7 +31,10 @@ impl Outbox for Posts {
         let mut body = Vec::new();
         write(&mut body);
         let headers = about.headers.iter().map(|header| header.name().to_string()).collect();
-        let subject = about.subject.map(String::from);
+        // What `Mcp-Name` says is read in the message.
+        let message: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let subject =
+            name_member(about.method).and_then(|member| message["params"][member].as_str()).map(String::from);
         self.requests.push((about.wire, subject, headers, String::from_utf8(body).unwrap()));
     }
 

@@ -435,7 +435,11 @@ impl Game<'_> {
         }
         let one_stream = self.revision == Revision::V2024_11_05 && !call.is_modern();
         let conn = match reply.on.as_deref() {
-            _ if one_stream => self.stream.ok_or("no stream is open")?,
+            // A client that has left gets no answer; what it told is judged.
+            _ if one_stream => match self.stream {
+                Some(stream) => stream,
+                None => return Ok(()),
+            },
             Some(on) => self.place(Some(on))?,
             None => call.conn,
         };
@@ -672,7 +676,12 @@ impl Game<'_> {
             self.session_is_over();
         }
         if let Some(id) = call.message.get("id") {
-            self.ledger.dropped(id);
+            // What is redirected comes once more as it was.
+            if (300..400).contains(&response.status) {
+                self.ledger.forget(id);
+            } else {
+                self.ledger.dropped(id);
+            }
         }
     }
 

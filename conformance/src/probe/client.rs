@@ -21,6 +21,9 @@ pub(super) fn declare(plan: &Plan, mode: Mode, heard: &Heard) -> Result<ClientBu
     client = answering(client, &plan.answers)?;
     let mut options = CallOptions::default();
     options.timeout = Some(plan.timeout.unwrap_or(Duration::from_secs(30)));
+    if let Some(timeout) = plan.timeout {
+        client = client.handshake_timeout(timeout);
+    }
     if let Some(max) = plan.rounds {
         options.rounds = Rounds::Auto { max };
     }

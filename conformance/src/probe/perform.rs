@@ -266,7 +266,7 @@ impl Performance {
             return smol::future::or(async { Ok(call.await?) }, given_up).await;
         }
         let noticed = Arc::clone(&seen);
-        let call = call.on_progress(move |step| {
+        let call = call.reset_on_progress().on_progress(move |step| {
             progress.push(json!(step.progress));
             noticed.notify_one();
         });
@@ -430,6 +430,10 @@ impl From<CallError> for Failure {
         let (code, data) = match &error {
             CallError::Rpc(error) => {
                 (Some(error.code), error.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok()))
+            }
+            // The revision gives it this code, which a caller of the library gets as a type of its own.
+            CallError::UrlElicitationRequired(urls) => {
+                (Some(-32042), Some(json!({"elicitations": serde_json::to_value(urls).unwrap_or_default()})))
             }
             _ => (None, None),
         };

@@ -245,6 +245,11 @@ impl Ledger {
         breaches
     }
 
+    /// The client's request with this id may come once more.
+    pub(super) fn forget(&mut self, id: &Value) {
+        self.requests.retain(|sent| sent.id != *id);
+    }
+
     /// The client's request with this id gets no answer any more.
     pub(super) fn dropped(&mut self, id: &Value) {
         if let Some(sent) = self.requests.iter_mut().rev().find(|sent| sent.id == *id) {

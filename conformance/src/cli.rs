@@ -74,6 +74,9 @@ struct Run {
     /// Start a client that starts the suite as its stdio server
     #[arg(long, value_name = "CMD ARGS", group = "target")]
     client_stdio: Option<String>,
+    /// The clients of this program on every runtime and transport, in place of its servers
+    #[arg(long, group = "target")]
+    clients: bool,
     /// Only this revision; may be repeated
     #[arg(long, value_name = "R", value_parser = revision)]
     revision: Vec<Revision>,
@@ -306,6 +309,7 @@ impl Run {
         match (&self.client, &self.client_stdio) {
             (Some(line), _) => program("--client", line, Transport::Http),
             (None, Some(line)) => program("--client-stdio", line, Transport::Stdio),
+            (None, None) if self.clients => own_clients(),
             (None, None) => Ok(Vec::new()),
         }
     }
@@ -348,6 +352,20 @@ impl Run {
         }
         Ok(fixtures)
     }
+}
+
+/// The clients of this program.
+fn own_clients() -> Result<Vec<Box<dyn Client>>, String> {
+    let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let own = own.to_string_lossy().into_owned();
+    let mut clients: Vec<Box<dyn Client>> = Vec::new();
+    for (task, transport) in [("probe", Transport::Stdio), ("client", Transport::Http)] {
+        for runtime in ["tokio", "smol"] {
+            let words = [own.as_str(), task, "--runtime", runtime].map(str::to_owned).to_vec();
+            clients.push(Box::new(Program::own(words, runtime, transport)));
+        }
+    }
+    Ok(clients)
 }
 
 impl Serve {

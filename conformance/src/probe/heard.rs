@@ -55,7 +55,7 @@ impl Heard {
             Change::Prompts => self.notification("notifications/prompts/list_changed", json!({})),
             Change::Resources => self.notification("notifications/resources/list_changed", json!({})),
             Change::Resource(uri) => {
-                self.notification("notifications/resources/updated", json!({"uri": uri}))
+                self.notification("notifications/resources/updated", json!({"uri": uri}));
             }
             _ => {}
         }

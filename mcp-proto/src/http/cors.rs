@@ -158,8 +158,7 @@ mod tests {
             assert_eq!(said(&open(), &head, "vary").as_deref(), Some("Origin"), "caches must know");
         }
         // Also where the name of the server is not its own.
-        let head = asks(Some("https://app.example"));
-        let mut rebound = head.clone();
+        let mut rebound = asks(Some("https://app.example"));
         rebound.headers.retain(|(name, _)| *name != "host");
         assert_eq!(open().admit(&rebound.with("host", "evil.example")).unwrap_err().head.status, 403);
     }
@@ -176,9 +175,8 @@ mod tests {
 
     #[test]
     fn it_is_off_by_default() {
-        let mut settings = Settings::default();
-        settings.origins = Origins::loopback().allow_origin("https://app.example").unwrap();
-        let closed = endpoint(settings);
+        let origins = Origins::loopback().allow_origin("https://app.example").unwrap();
+        let closed = endpoint(Settings { origins, ..Settings::default() });
         let head = asks(Some("https://app.example"));
         assert_eq!(closed.admit(&head).unwrap_err().head.status, 405);
         assert!(closed.cors_headers(&head).is_empty());

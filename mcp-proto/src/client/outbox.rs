@@ -48,8 +48,9 @@ pub(crate) enum Purpose {
     Outcome(CallId),
     /// `tasks/update` of such a task.
     Update(CallId),
-    /// A request whose answer does not matter: `tasks/cancel` of a call that is over, `resources/subscribe`
-    /// for a subscription that is kept up on a legacy server.
+    /// `resources/subscribe` for a subscription on a legacy server. The subscription has no request of its own.
+    Subscribe(CallId),
+    /// A request whose answer does not matter: `tasks/cancel` of a call that is over, `resources/unsubscribe`.
     Aside,
 }
 
@@ -61,7 +62,7 @@ impl Purpose {
             | Self::Poll(call)
             | Self::Outcome(call)
             | Self::Update(call) => Some(call),
-            Self::Probe | Self::Handshake | Self::Aside => None,
+            Self::Probe | Self::Handshake | Self::Subscribe(_) | Self::Aside => None,
         }
     }
 }

@@ -198,14 +198,17 @@ fn on_a_legacy_server_the_machine_makes_up_for_it() {
             (&sent["method"], &sent["params"]),
             (&json!("resources/subscribe"), &json!({"uri": "file:///a"}))
         );
-        match &script.due()[..] {
-            [Event::Acknowledged { subscription, granted }] => {
-                assert_eq!(*subscription, a);
+        // What is done next may reach the server before this request does, over HTTP.
+        assert!(script.due().is_empty());
+        assert_eq!(changed(script.send(&news)), (None, Change::Tools));
+        match script.send(&result(&sent["id"], "{}")) {
+            Some(Event::Acknowledged { subscription, granted }) => {
+                assert_eq!(subscription, a);
                 assert!(granted.tools_list_changed && granted.task_ids.is_empty());
+                assert_eq!(granted.resource_subscriptions, ["file:///a"]);
             }
             other => panic!("{other:?}"),
         }
-        assert!(script.send(&result(&sent["id"], "{}")).is_none());
         assert_eq!(script.client.next_deadline(), None);
         // A second one to the same resource needs no second request.
         let b = listen(&mut script, SubscriptionFilter::new().resource("file:///a"));
@@ -254,7 +257,34 @@ fn a_legacy_subscription_is_what_the_server_declared_and_outlives_a_restart() {
     script.send(&result(&hello["id"], &initialized("2025-06-18")));
     let sent = script.sent();
     assert_eq!(sent[1]["method"], "resources/subscribe");
-    assert!(matches!(script.due()[..], [Event::Acknowledged { subscription, .. }] if subscription == id));
+    assert!(script.due().is_empty());
+    let event = script.send(&result(&sent[1]["id"], "{}"));
+    assert!(matches!(event, Some(Event::Acknowledged { subscription, .. }) if subscription == id));
+}
+
+#[test]
+fn what_a_legacy_server_refuses_is_not_granted_and_silence_is_no_acknowledgment() {
+    let mut script = Script::legacy(V::V2025_11_25);
+    let filter = || SubscriptionFilter::new().resource("a:1").resource("a:2");
+    let id = listen(&mut script, filter());
+    let sent = script.sent();
+    let refused = script.send(&error(&sent[0]["id"], -32002, ""));
+    assert!(refused.is_none(), "{refused:?}");
+    match script.send(&result(&sent[1]["id"], "{}")) {
+        Some(Event::Acknowledged { subscription, granted }) => {
+            assert_eq!((subscription, &*granted.resource_subscriptions), (id, &["a:2".into()][..]));
+        }
+        other => panic!("{other:?}"),
+    }
+    // One that was never acknowledged is no reason to leave out the request of another.
+    let silent = listen(&mut script, SubscriptionFilter::new().resource("a:3"));
+    let other = listen(&mut script, SubscriptionFilter::new().resource("a:3"));
+    assert_eq!(script.sent().len(), 2);
+    let due = script.pass(120_000);
+    let timed_out = |event: &Event<'_>| matches!(event, Event::Failed { error: CallError::TimedOut, .. });
+    assert!(due.len() == 2 && due.iter().all(timed_out), "{due:?}");
+    assert!(!script.client.is_open(silent) && !script.client.is_open(other) && script.client.is_open(id));
+    assert_eq!(script.one()["method"], "resources/unsubscribe");
 }
 
 #[test]

@@ -164,7 +164,9 @@ impl Engine {
             // It was resumed.
             Some(Stage::Task(_)) => return self.plan_poll(id, Some(now)),
             None => return,
-            Some(Stage::Listen(_)) if !version.is_modern() => return self.listen_legacy(id, version, out),
+            Some(Stage::Listen(_)) if !version.is_modern() => {
+                return self.listen_legacy(id, version, now, out);
+            }
             Some(_) => {}
         }
         let asks_task = self.table.get(id).is_some_and(|call| self.asks_task(call, version));
@@ -307,6 +309,7 @@ impl Engine {
             }
             Purpose::Call(call) | Purpose::Listen(call) | Purpose::Outcome(call) => self.fail(call, error),
             Purpose::Poll(id) | Purpose::Update(id) => self.poll_failed(id, error, now),
+            Purpose::Subscribe(id) => self.subscribed(id, wire, false),
             Purpose::Aside => None,
         }
     }

@@ -4,7 +4,7 @@
 //! `resources/subscribe`. The machine makes up for it, so that a subscription means the same in both eras.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -40,7 +40,7 @@ impl Engine {
             subject: None,
             due: how.timeout.map(|timeout| now + timeout),
             cap: None,
-            stage: Stage::Listen(Box::new(Listening { filter, granted: None })),
+            stage: Stage::Listen(Box::new(Listening { filter, granted: None, asked: BTreeMap::new() })),
             wire: None,
             token: None,
             progress: None,
@@ -67,7 +67,7 @@ impl Engine {
         }
         self.table.update(id, |call| {
             if let Stage::Listen(listening) = &mut call.stage {
-                listening.granted = None;
+                listening.begin_again();
             }
             call.expect_answer(now);
         });
@@ -83,14 +83,20 @@ impl Engine {
     pub(super) fn queue_listen_again(&mut self, id: CallId) {
         self.table.update(id, |call| {
             if let Stage::Listen(listening) = &mut call.stage {
-                listening.granted = None;
+                listening.begin_again();
             }
         });
         self.queue.insert(id);
     }
 
-    /// The subscription on a server that has none.
-    pub(super) fn listen_legacy<O: Outbox>(&mut self, id: CallId, version: ProtocolVersion, out: &mut O) {
+    /// The subscription on a server that has none. It is acknowledged when each resource is.
+    pub(super) fn listen_legacy<O: Outbox>(
+        &mut self,
+        id: CallId,
+        version: ProtocolVersion,
+        now: Instant,
+        out: &mut O,
+    ) {
         let Some(Stage::Listen(listening)) = self.table.get(id).map(|call| &call.stage) else { return };
         let mut granted = listening.filter.clone();
         granted.task_ids.clear();
@@ -104,25 +110,58 @@ impl Engine {
         }
         let mut seen = BTreeSet::new();
         granted.resource_subscriptions.retain(|uri| seen.insert(uri.clone()));
-        for uri in granted.resource_subscriptions.clone() {
-            if !self.wants_resource(&uri) {
-                self.subscribe("resources/subscribe", &uri, version, out);
+        let mut asked = BTreeMap::new();
+        for uri in &granted.resource_subscriptions {
+            if !self.hears_resource(uri) {
+                let purpose = Purpose::Subscribe(id);
+                asked.insert(self.subscribe(purpose, "resources/subscribe", uri, version, out), uri.clone());
             }
         }
+        let at_once = asked.is_empty();
         self.table.update(id, |call| {
-            call.due = None;
+            call.expect_answer(now);
+            if at_once {
+                call.due = None;
+            }
             if let Stage::Listen(listening) = &mut call.stage {
                 listening.granted = Some(granted.clone());
+                listening.asked = asked;
             }
         });
-        self.backlog.push_back(Event::Acknowledged { subscription: id, granted });
+        if at_once {
+            self.backlog.push_back(Event::Acknowledged { subscription: id, granted });
+        }
     }
 
-    /// Whether a subscription that is granted wants to hear of a resource.
+    /// The answer to one `resources/subscribe` of a subscription. What was refused is not granted.
+    pub(super) fn subscribed(&mut self, id: CallId, wire: i64, granted: bool) -> Option<Event<'static>> {
+        let granted = self.table.update(id, |call| {
+            let Stage::Listen(listening) = &mut call.stage else { return None };
+            let uri = listening.asked.remove(&wire)?;
+            let all = listening.granted.as_mut()?;
+            if !granted {
+                all.resource_subscriptions.retain(|own| *own != uri);
+            }
+            if !listening.asked.is_empty() {
+                return None;
+            }
+            let all = all.clone();
+            call.due = None;
+            Some(all)
+        })??;
+        Some(Event::Acknowledged { subscription: id, granted })
+    }
+
+    /// Whether the server said that it tells of a resource, to a subscription that is still open.
+    fn hears_resource(&self, uri: &str) -> bool {
+        self.listening()
+            .any(|(_, listening)| listening.acknowledged().is_some_and(|granted| names(granted, uri)))
+    }
+
+    /// Whether a subscription wants to hear of a resource, be it acknowledged or not.
     fn wants_resource(&self, uri: &str) -> bool {
-        let wants =
-            |granted: &SubscriptionFilter| granted.resource_subscriptions.iter().any(|own| own == uri);
-        self.listening().any(|(_, listening)| listening.granted.as_ref().is_some_and(wants))
+        self.listening()
+            .any(|(_, listening)| listening.granted.as_ref().is_some_and(|granted| names(granted, uri)))
     }
 
     fn listening(&self) -> impl Iterator<Item = (CallId, &Listening)> + '_ {
@@ -134,19 +173,21 @@ impl Engine {
 
     fn subscribe<O: Outbox>(
         &mut self,
+        purpose: Purpose,
         method: &'static str,
         uri: &str,
         version: ProtocolVersion,
         out: &mut O,
-    ) {
-        let wire = self.table.open_wire(Purpose::Aside);
+    ) -> i64 {
+        let wire = self.table.open_wire(purpose);
         let mut params = Vec::from(*b"{\"uri\":");
         write_str(&mut params, uri);
         params.push(b'}');
         let params = String::from_utf8(params).unwrap_or_default();
-        let about = About { wire, purpose: Purpose::Aside, method, version, headers: &[] };
+        let about = About { wire, purpose, method, version, headers: &[] };
         let config = &self.config;
         out.request(&about, |out| write::own(config, wire, method, version, out, &params));
+        wire
     }
 
     /// A subscription that was taken out of the table is over: a legacy server is told where that matters.
@@ -156,7 +197,7 @@ impl Engine {
         let Some(granted) = &listening.granted else { return };
         for uri in granted.resource_subscriptions.clone() {
             if !self.wants_resource(&uri) {
-                self.subscribe("resources/unsubscribe", &uri, version, out);
+                self.subscribe(Purpose::Aside, "resources/unsubscribe", &uri, version, out);
             }
         }
     }
@@ -196,9 +237,7 @@ impl Engine {
     pub(super) fn told_all(&mut self, change: Change) -> Option<Event<'static>> {
         let mut told = self
             .listening()
-            .filter(|(_, listening)| {
-                listening.granted.as_ref().is_some_and(|granted| grants(granted, &change))
-            })
+            .filter(|(_, listening)| listening.acknowledged().is_some_and(|granted| grants(granted, &change)))
             .map(|(id, _)| Event::Changed { subscription: Some(id), change: change.clone() })
             .collect::<Vec<_>>()
             .into_iter();
@@ -235,7 +274,7 @@ impl Engine {
         self.table.update(id, |call| {
             call.due = None;
             if let Stage::Listen(listening) = &mut call.stage {
-                listening.granted = None;
+                listening.begin_again();
             }
         })?;
         Some(Event::ListenEnded { subscription: id, lost: true })
@@ -253,6 +292,10 @@ fn same(a: &Event<'_>, b: &Event<'_>) -> bool {
         ) => subscription == other && change == other_change,
         _ => false,
     }
+}
+
+fn names(granted: &SubscriptionFilter, uri: &str) -> bool {
+    granted.resource_subscriptions.iter().any(|own| own == uri)
 }
 
 fn grants(granted: &SubscriptionFilter, change: &Change) -> bool {

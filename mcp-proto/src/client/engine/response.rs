@@ -81,6 +81,7 @@ impl Engine {
             Purpose::Poll(call) => self.polled(call, outcome, now, out),
             Purpose::Outcome(call) => self.outcome(call, outcome),
             Purpose::Update(call) => self.updated(call, outcome, now),
+            Purpose::Subscribe(call) => self.subscribed(call, wire, outcome.is_ok()),
             Purpose::Aside => None,
         }
     }

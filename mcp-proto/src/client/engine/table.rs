@@ -97,6 +97,21 @@ pub(crate) struct Retry {
 pub(crate) struct Listening {
     pub(crate) filter: SubscriptionFilter,
     pub(crate) granted: Option<SubscriptionFilter>,
+    /// On a legacy server: the resources for which it has not answered yet, by request.
+    pub(crate) asked: BTreeMap<i64, Str>,
+}
+
+impl Listening {
+    /// What the server said that it tells.
+    pub(crate) fn acknowledged(&self) -> Option<&SubscriptionFilter> {
+        self.granted.as_ref().filter(|_| self.asked.is_empty())
+    }
+
+    /// Nothing is granted any more.
+    pub(crate) fn begin_again(&mut self) {
+        self.granted = None;
+        self.asked.clear();
+    }
 }
 
 #[derive(Debug, Default)]

@@ -28,16 +28,54 @@ fn folder(name: &str) -> PathBuf {
 
 #[test]
 fn what_is_not_there_yet_says_so_and_exits_with_2() {
-    for arguments in [
-        &["run", "--client", "x"][..],
-        &["run", "--client-stdio", "x"],
-        &["client", "--runtime", "tokio", "http://127.0.0.1:1/mcp"],
-        &["probe", "--runtime", "tokio", "--url", "http://127.0.0.1:1/mcp"],
-        &["record", "--out", "x", "--stdio", "y"],
-    ] {
-        let output = suite(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(text(&output.stderr).contains("not in this version yet"), "{arguments:?}");
+    let output = suite(&["record", "--out", "x", "--stdio", "y"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("not in this version yet"));
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_a_failed_step() {
+    for runtime in ["tokio", "smol"] {
+        let output = suite(&["probe", "--runtime", runtime, "--url", "http://127.0.0.1:1/mcp"]);
+        assert_eq!(output.status.code(), Some(1), "{runtime}");
+        let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&line["step"], &line["ok"]), (&"connect".into(), &false.into()));
+        assert!(line["error"].as_str().unwrap().contains("127.0.0.1"), "{line}");
+    }
+}
+
+#[test]
+fn a_plan_is_done_step_by_step() {
+    let place = folder("probe");
+    fs::create_dir_all(&place).unwrap();
+    let plan = place.join("plan.json");
+    let steps =
+        r#"{"steps":[{"call":"echo","arguments":{"text":"a"},"as":"one"},{"call":"none-such","as":"two"}]}"#;
+    fs::write(&plan, steps).unwrap();
+    for runtime in ["tokio", "smol"] {
+        let own = env!("CARGO_BIN_EXE_mcp-conformance");
+        let plan = plan.to_str().unwrap();
+        let output = suite(&[
+            "probe",
+            "--runtime",
+            runtime,
+            "--plan",
+            plan,
+            "--",
+            own,
+            "serve",
+            "--runtime",
+            "std",
+            "--stdio",
+        ]);
+        assert_eq!(output.status.code(), Some(1), "the second step fails");
+        let lines: Vec<Value> =
+            text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 3, "{lines:?}");
+        assert_eq!(lines[0]["result"]["version"], "2026-07-28");
+        assert_eq!((&lines[1]["as"], &lines[1]["ok"]), (&"one".into(), &true.into()));
+        assert_eq!(lines[1]["result"]["content"][0]["text"], "a");
+        assert_eq!((&lines[2]["ok"], &lines[2]["code"]), (&false.into(), &(-32602).into()));
     }
 }
 
@@ -56,6 +94,20 @@ fn unusable_arguments_exit_with_2() {
         (&["run", "--stdio", "x", "--only", "no-such-exchange"], "no exchange has such a name"),
         (&["run", "--stdio", "x", "--schemas", "/no/such/folder"], "schema.json"),
         (&["run", "--stdio", "x", "--baseline", "/no/such/file"], "/no/such/file"),
+        (
+            &["run", "--client", "no-such-program-there"],
+            "`--client`: expected a program, found no `no-such-program-there`",
+        ),
+        (
+            &["run", "--client-stdio", "./no/such"],
+            "`--client-stdio`: expected a program, found no `./no/such`",
+        ),
+        (&["client", "--runtime", "tokio", "http://127.0.0.1:1/mcp"], "MCP_CONFORMANCE_SCENARIO"),
+        (&["probe", "--runtime", "smol"], "CMD ARGS"),
+        (
+            &["probe", "--runtime", "smol", "--plan", "/no/such/plan", "--url", "http://127.0.0.1:1/"],
+            "/no/such/plan",
+        ),
         (&["serve", "--runtime", "std"], "--stdio"),
     ] {
         let output = suite(arguments);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, Read};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
@@ -95,13 +96,15 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// The quotes do not close, or there is no word.
+    /// The quotes do not close, there is no word, or no such program.
     pub fn parse(line: &str, transport: Transport) -> Result<Self, String> {
-        match shlex::split(line) {
-            Some(words) if !words.is_empty() => Ok(Self::own(words, "-", transport)),
-            Some(_) => Err("expected a command, got nothing".to_owned()),
-            None => Err(format!("expected a command with closed quotes, got `{line}`")),
+        let words = shlex::split(line)
+            .ok_or_else(|| format!("expected a command with closed quotes, got `{line}`"))?;
+        let program = words.first().ok_or("expected a command, got nothing")?;
+        if !is_there(program) {
+            return Err(format!("expected a program, found no `{program}`"));
         }
+        Ok(Self::own(words, "-", transport))
     }
 
     /// A program of the suite's own, on a runtime that reports name.
@@ -109,6 +112,19 @@ impl Program {
     pub fn own(words: Vec<String>, runtime: &str, transport: Transport) -> Self {
         Self { words, runtime: runtime.to_owned(), transport }
     }
+}
+
+/// Whether there is such a program: a path, or a name to be looked for. Where names may lack their ending that is not
+/// known.
+fn is_there(program: &str) -> bool {
+    if cfg!(not(unix)) {
+        return true;
+    }
+    if program.contains('/') {
+        return Path::new(program).is_file();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
 }
 
 impl Client for Program {

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::exchange::Side;
 use crate::replay::Verdict;
 use crate::run::{CellResult, Outcome, Plan};
 
@@ -47,7 +46,6 @@ fn result(result: &CellResult) -> Value {
     };
     json!({
         "exchange": result.exchange,
-        "side": if result.side == Side::Server { "server" } else { "client" },
         "revision": result.revision.as_str(),
         "transport": result.transport.as_str(),
         "runtime": result.runtime,

@@ -117,13 +117,21 @@ fn line(word: &str, result: &CellResult, finding: &Finding) -> String {
     text.replace('\n', " | ")
 }
 
-/// Side, runtime and transport down, revisions across, `passed/failed/skipped` in the cells.
+/// Runtime and transport down, revisions across, `passed/failed/skipped` in the cells. Which side is examined is said
+/// where there are clients.
 fn table(plan: &Plan<'_>, outcome: &Outcome) -> Vec<String> {
     let revisions = plan.revisions();
-    let mut lines = vec![vec!["side".to_owned(), "runtime".to_owned(), "transport".to_owned()]];
+    let rows = rows(outcome);
+    let sides = rows.iter().any(|row| row.side == "client");
+    let head = |runtime: &str, transport: &str, side: &str| {
+        let mut line = vec![runtime.to_owned(), transport.to_owned()];
+        line.extend(sides.then(|| side.to_owned()));
+        line
+    };
+    let mut lines = vec![head("runtime", "transport", "side")];
     lines[0].extend(revisions.iter().map(ToString::to_string));
-    for row in rows(outcome) {
-        let mut line = vec![row.side.to_owned(), row.runtime.clone(), row.transport.to_owned()];
+    for row in rows {
+        let mut line = head(&row.runtime, row.transport, row.side);
         for revision in &revisions {
             let cells =
                 outcome.results.iter().filter(|result| in_row(result, &row) && result.revision == *revision);

@@ -1,7 +1,8 @@
 //! The loop of a client: one future for each byte stream.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::io;
+use std::pin::pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -50,6 +51,65 @@ pub(super) async fn drive<R: Runtime, I: Io>(link: &mut Link, io: &mut I, runtim
         Ended::There => link.end_of_input(runtime.now()),
     }
     ended
+}
+
+/// There is no server, until `deadline`. Whether one is still wanted then; less is waited for if none is.
+pub(super) async fn outlast<R: Runtime>(link: &mut Link, runtime: &R, deadline: Instant) -> bool {
+    let mut idle = Idle::new(link, runtime);
+    let mut alarm = Alarm::new(runtime);
+    poll_fn(|cx| match idle.poll(cx) {
+        Poll::Ready(()) => Poll::Ready(false),
+        Poll::Pending if runtime.now() >= deadline => Poll::Ready(true),
+        Poll::Pending => alarm.poll_until(cx, deadline).map(|()| true),
+    })
+    .await
+}
+
+/// There is no server, until `future` has come to its end.
+pub(super) async fn meanwhile<R: Runtime, F: Future>(link: &mut Link, runtime: &R, future: F) -> F::Output {
+    let mut idle = Idle::new(link, runtime);
+    let mut future = pin!(future);
+    poll_fn(|cx| {
+        let _ = idle.poll(cx);
+        future.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// A link without a stream: calls are made, and given up.
+struct Idle<'l, R: Runtime> {
+    link: &'l mut Link,
+    runtime: &'l R,
+    alarm: Alarm<'l, R>,
+}
+
+impl<'l, R: Runtime> Idle<'l, R> {
+    const fn new(link: &'l mut Link, runtime: &'l R) -> Self {
+        Self { link, runtime, alarm: Alarm::new(runtime) }
+    }
+
+    /// Ready once nothing is wanted any more.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..TURNS {
+            self.link.process(self.runtime.now());
+            while let Some(job) = self.link.next_job() {
+                self.runtime.spawn(job);
+            }
+            if self.link.is_done() {
+                return Poll::Ready(());
+            }
+            if self.link.poll_calls(cx).is_ready() {
+                continue;
+            }
+            let Some(due) = self.link.next_deadline() else { return Poll::Pending };
+            if self.alarm.poll_until(cx, due).is_pending() {
+                return Poll::Pending;
+            }
+            self.link.handle_timeout(self.runtime.now());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
 }
 
 struct Stream<'s, R: Runtime, I> {

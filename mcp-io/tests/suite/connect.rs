@@ -14,7 +14,7 @@ use super::programs::program;
 use super::service::{Stage, server};
 use crate::rt;
 
-fn client() -> ClientBuilder {
+pub(super) fn client() -> ClientBuilder {
     Client::new("suite", "1")
 }
 
@@ -37,15 +37,15 @@ fn is_alive(id: &str) -> bool {
 }
 
 /// A file that a script writes its number to.
-struct Note(std::path::PathBuf);
+pub(super) struct Note(pub(super) std::path::PathBuf);
 
 impl Note {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let name = format!("{}connect-{name}-{}", rt::PROGRAMS, std::process::id());
         Self(std::env::temp_dir().join(name))
     }
 
-    fn read(&self) -> Option<String> {
+    pub(super) fn read(&self) -> Option<String> {
         std::fs::read_to_string(&self.0).ok().filter(|text| text.ends_with('\n'))
     }
 }

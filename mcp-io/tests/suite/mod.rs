@@ -16,6 +16,7 @@ mod connect;
 mod http;
 mod listen;
 mod programs;
+mod restart;
 #[allow(dead_code, clippy::print_stdout)] // dead is the programs' side of it
 pub(crate) mod service;
 mod streams;

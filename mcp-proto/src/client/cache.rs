@@ -120,6 +120,12 @@ impl Cache {
         self.retain(|_, _, scope| scope == CacheScope::Public);
     }
 
+    /// Another process may answer from now on, and nobody told what changed meanwhile.
+    pub(crate) fn clear(&mut self) {
+        self.epoch += 1;
+        self.retain(|_, _, _| false);
+    }
+
     fn retain(&mut self, keep: impl Fn(ServerMethod, &str, CacheScope) -> bool) {
         let bytes = &mut self.bytes;
         self.entries.retain(|(method, params), entry| {

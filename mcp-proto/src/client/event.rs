@@ -38,7 +38,7 @@ pub enum Event<'b> {
     Ready,
     /// This server cannot be used. Calls that were waiting fail one by one.
     Unusable(CallError),
-    /// The server ended instead of answering the probe: start it again and call
+    /// The server ended at the probe, or at the handshake on the same stream: start it again and call
     /// [`start`](super::Connection::start) for the new stream. Waiting calls are kept.
     Respawn,
     /// A call has its result.

@@ -205,3 +205,14 @@ fn what_is_kept_is_bounded() {
     }
     assert!(!ask(&mut script, &ReadResource::new("a:1"), &options, ""));
 }
+
+#[test]
+fn another_process_is_asked_anew() {
+    let options = CallOptions::new();
+    let mut script = Script::modern();
+    assert!(ask(&mut script, &ListTools::new(), &options, &tools("1000")));
+    assert!(!ask(&mut script, &ListTools::new(), &options, ""));
+    assert!(script.client.eof().is_none());
+    assert!(matches!(script.start(), None | Some(Event::Ready)));
+    assert!(ask(&mut script, &ListTools::new(), &options, &tools("1000")));
+}

@@ -211,6 +211,35 @@ fn a_server_that_dies_of_the_probe_is_started_again_and_greeted() {
     assert!(script.start().is_none());
 }
 
+/// LC-LIFE-01, C-COMPAT-04: the refusal was its last word.
+#[test]
+fn a_server_that_refuses_the_probe_and_ends_is_started_again_and_greeted() {
+    let mut script = Script::started(config().build());
+    let probe = script.one();
+    assert!(script.send(&error(&probe["id"], -32600, "")).is_none());
+    assert_eq!(script.one()["method"], "initialize");
+    assert!(matches!(script.client.eof(), Some(Event::Respawn)));
+    assert!(script.start().is_none());
+    let hello = script.one();
+    assert_eq!(hello["method"], "initialize");
+    assert!(matches!(script.send(&result(&hello["id"], &initialized("2025-11-25"))), Some(Event::Ready)));
+    script.one();
+
+    // Once it was of use, an end amid the handshake is one like others: a call that waits is kept.
+    assert!(script.client.eof().is_none());
+    assert!(script.start().is_none());
+    script.one();
+    let waits =
+        script.client.call(&CallTool::new("t"), &CallOptions::new(), script.now, &mut script.out).unwrap();
+    assert!(script.client.eof().is_none());
+    assert!(script.due().is_empty() && script.client.is_open(waits));
+
+    // Nothing was asked before the handshake: it is that which it does not bear.
+    let mut script = Script::started(config().mode(Mode::Legacy).build());
+    script.one();
+    assert!(matches!(script.client.eof(), Some(Event::Unusable(CallError::Closed))));
+}
+
 #[test]
 fn one_era_only() {
     let mut script = Script::started(config().mode(Mode::Legacy).build());

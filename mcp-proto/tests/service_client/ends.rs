@@ -103,6 +103,7 @@ fn the_end_of_the_stream_fails_what_was_sent() {
     assert_eq!(now(one).unwrap().texts(), "just in time");
     assert!(matches!(error(poll(&mut two)), CallError::Closed));
     assert!(!rig.link.wants_restart() && !rig.link.wants_input());
+    assert!(rig.link.is_cut_off());
 
     // A new stream to the same server: what was found out is not asked again.
     let mut waits = client.call_tool("three", ());
@@ -110,8 +111,16 @@ fn the_end_of_the_stream_fails_what_was_sent() {
     rig.link.restart(rig.time());
     let request = rig.one();
     assert_eq!(request["params"]["name"], "three");
+    assert!(!rig.link.is_cut_off());
     rig.answer(&request, text("three"));
     now(waits).unwrap();
+
+    // Nobody wants the server any more. (Calls count, also those that have ended, until they are dropped.)
+    rig.link.end_of_input(rig.time());
+    assert!(rig.link.is_cut_off());
+    drop((client, two));
+    rig.link.process(rig.time());
+    assert!(!rig.link.is_cut_off() && rig.link.is_done());
 }
 
 /// C-COMPAT-03: some legacy servers end at the first message they do not know.
@@ -122,7 +131,7 @@ fn a_server_that_ends_at_the_probe_is_started_again() {
     rig.link.start(rig.time());
     assert_eq!(rig.one()["method"], "server/discover");
     rig.link.end_of_input(rig.time());
-    assert!(rig.link.wants_restart());
+    assert!(rig.link.wants_restart() && !rig.link.is_cut_off());
     assert!(poll(&mut connecting).is_pending());
     rig.link.restart(rig.time());
     assert!(!rig.link.wants_restart());

@@ -39,6 +39,7 @@ pub struct Child<R> {
     folder: Option<PathBuf>,
     stderr: Stderr,
     times: Times,
+    restart: bool,
     on_exit: Option<OnExit>,
 }
 
@@ -76,6 +77,7 @@ impl<R: Runtime> Child<R> {
             folder: None,
             stderr: Stderr::default(),
             times: Times::default(),
+            restart: true,
             on_exit: None,
         }
     }
@@ -160,8 +162,23 @@ impl<R: Runtime> Child<R> {
         self
     }
 
-    /// Hears how the child of a client has ended, each time one does: a legacy server that ends when it is asked what
-    /// it speaks is started once more.
+    /// Whether a child that ends by itself is started again while its client is in use. On by default.
+    ///
+    /// Calls that it had not answered have failed then, with
+    /// [`CallError::Closed`](mcp_proto::client::CallError::Closed): nobody knows what it did of them. Those that are
+    /// made meanwhile wait, and subscriptions are opened again. The first time it is started at once. A child that
+    /// ends within 10 seconds, time and again, is left alone for a while each time, and for good after the sixth:
+    /// then the client is closed. So it is at once if this is off.
+    ///
+    /// A child that ends before it has said what it speaks was never of use, and is an error. Only a legacy
+    /// server that ends when it is asked what it speaks is started again, whatever is set here.
+    #[must_use]
+    pub const fn restart(mut self, restart: bool) -> Self {
+        self.restart = restart;
+        self
+    }
+
+    /// Hears how the child of a client has ended, each time one does: see [`restart`](Self::restart).
     #[must_use]
     pub fn on_exit(mut self, hear: impl Fn(&Exit) + Send + Sync + 'static) -> Self {
         self.on_exit = Some(OnExit(Arc::new(hear)));

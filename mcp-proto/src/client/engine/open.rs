@@ -343,18 +343,29 @@ impl Engine {
     pub(super) fn stream_ended(&mut self) -> Option<Event<'static>> {
         self.table.forget_wires();
         self.asks.clear();
+        self.cache.clear();
         match core::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Probing { .. } if self.config.preferred_legacy().is_some() => {
                 // Some servers end at the first message they do not know.
                 self.verdict = self.config.preferred_legacy().map(Verdict::new);
                 Some(Event::Respawn)
             }
+            // Others refuse it first, and end then: what was said after it they have not read.
+            Phase::Handshake { version, .. }
+                if self.verdict.is_none() && self.config.preferred_modern().is_some() =>
+            {
+                self.verdict = Some(Verdict::new(version));
+                Some(Event::Respawn)
+            }
             Phase::Unusable(error) => {
                 self.phase = Phase::Unusable(error);
                 None
             }
-            Phase::Probing { .. } | Phase::Handshake { .. } => Some(self.unusable(CallError::Closed)),
-            Phase::Idle | Phase::Ready => {
+            Phase::Probing { .. } | Phase::Handshake { .. } if self.facts.is_none() => {
+                Some(self.unusable(CallError::Closed))
+            }
+            // What it has done before it may do again.
+            Phase::Probing { .. } | Phase::Handshake { .. } | Phase::Idle | Phase::Ready => {
                 self.fail_all(&CallError::Closed, true);
                 None
             }

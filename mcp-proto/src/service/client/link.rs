@@ -23,7 +23,7 @@ use crate::time::Instant;
 ///                                        │
 ///   bytes written ◄── output / advance ◄─┘◄── poll_ready: a call was made, a responder finished
 ///   timer        ──► handle_timeout
-///   end of the bytes ──► end_of_input ──► wants_restart? ──► restart, start
+///   end of the bytes ──► end_of_input ──► wants_restart? is_cut_off? ──► restart
 ///   is_done ──► close the stream, and drop the link
 /// ```
 ///
@@ -201,11 +201,21 @@ impl Link {
         self.hub.settle(now);
     }
 
-    /// Whether the server ended because it did not know the first message: start it again, then
+    /// Whether the server ended at the first message, which it did not know: start it again, then
     /// [`restart`](Self::restart).
     #[must_use]
     pub const fn wants_restart(&self) -> bool {
         self.hub.wants_restart
+    }
+
+    /// Whether a server that was of use has ended, and the client is not closed: start it again, if it can be, then
+    /// [`restart`](Self::restart). Until then call [`process`](Self::process) and
+    /// [`handle_timeout`](Self::handle_timeout) as before: calls wait, and may be given up.
+    ///
+    /// How often to do so is for the adapter to say. To give up, drop the link.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        self.is_ended && !self.is_over() && self.hub.shared.server().is_some()
     }
 
     /// There is a new stream to the same server: begins again on it. Subscriptions are opened again.

@@ -1,0 +1,351 @@
+//! Children that end while their client is in use.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use mcp_io::client::{Child, Connect, ConnectError, Exit};
+use mcp_io::{Runtime, Timer};
+use mcp_proto::client::{CallError, Change, Mode};
+use mcp_proto::model::SubscriptionFilter;
+use mcp_proto::service::client::{ClientBuilder, Heard};
+use mcp_proto::time::Instant;
+use serde_json::json;
+
+use super::connect::{Note, client, echo};
+use super::programs::program;
+use crate::rt;
+
+/// A runtime on which time passes only when it is told to.
+#[derive(Clone, Default)]
+pub(crate) struct ByHand(Arc<Mutex<Hands>>);
+
+#[derive(Default)]
+struct Hands {
+    now: Duration,
+    next: u64,
+    /// Who waits, and until when.
+    waiting: BTreeMap<u64, (Instant, Waker)>,
+}
+
+pub(crate) struct Alarm {
+    runtime: ByHand,
+    number: u64,
+    deadline: Instant,
+}
+
+impl ByHand {
+    /// How long from now on until the first of those who wait is due.
+    fn waits(&self) -> Option<Duration> {
+        let hands = self.0.lock().unwrap();
+        let first = hands.waiting.values().map(|(due, _)| *due).min()?;
+        Some(first.saturating_duration_since(Instant::from_origin(hands.now)))
+    }
+
+    fn pass(&self, time: Duration) {
+        let mut hands = self.0.lock().unwrap();
+        hands.now += time;
+        let waiting = std::mem::take(&mut hands.waiting);
+        drop(hands);
+        waiting.into_values().for_each(|(_, waker)| waker.wake());
+    }
+}
+
+impl Runtime for ByHand {
+    type Timer = Alarm;
+    type Fd = <rt::Runtime as Runtime>::Fd;
+
+    fn now(&self) -> Instant {
+        Instant::from_origin(self.0.lock().unwrap().now)
+    }
+
+    fn timer(&self, deadline: Instant) -> Alarm {
+        let mut hands = self.0.lock().unwrap();
+        hands.next += 1;
+        Alarm { runtime: self.clone(), number: hands.next, deadline }
+    }
+
+    fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        rt::RUNTIME.spawn(future);
+    }
+
+    fn watch(&self, end: mcp_io::End) -> std::io::Result<Self::Fd> {
+        rt::RUNTIME.watch(end)
+    }
+}
+
+impl Timer for Alarm {
+    fn reset(&mut self, deadline: Instant) {
+        self.deadline = deadline;
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut hands = self.runtime.0.lock().unwrap();
+        if Instant::from_origin(hands.now) >= self.deadline {
+            hands.waiting.remove(&self.number);
+            return Poll::Ready(());
+        }
+        hands.waiting.insert(self.number, (self.deadline, cx.waker().clone()));
+        Poll::Pending
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        self.runtime.0.lock().unwrap().waiting.remove(&self.number);
+    }
+}
+
+/// The fixture, which can be killed, and how often it was started.
+struct Rig {
+    clock: ByHand,
+    note: Note,
+    exits: Arc<Mutex<Vec<Exit>>>,
+}
+
+impl Rig {
+    fn new(name: &str) -> Self {
+        Self { clock: ByHand::default(), note: Note::new(name), exits: Arc::default() }
+    }
+
+    /// It does not start a second time if it is mortal.
+    fn child(&self, mortal: bool) -> Child<ByHand> {
+        self.child_of("sh", mortal)
+    }
+
+    fn child_of(&self, shell: impl AsRef<std::ffi::OsStr>, mortal: bool) -> Child<ByHand> {
+        let script = r#"if [ "$MORTAL" = true ] && [ -e "$NOTE" ]; then END=1; fi
+            echo $$ >>"$NOTE"
+            [ "$END" ] && exit 1
+            exec "$FIXTURE""#;
+        let seen = Arc::clone(&self.exits);
+        Child::new(self.clock.clone(), shell)
+            .args(["-c", script])
+            .env("FIXTURE", program("fixture").get_program())
+            .env("NOTE", &self.note.0)
+            .env("MORTAL", mortal.to_string())
+            .on_exit(move |exit| seen.lock().unwrap().push(exit.clone()))
+    }
+
+    fn starts(&self) -> Vec<String> {
+        self.note.read().unwrap_or_default().lines().map(Into::into).collect()
+    }
+
+    fn kill(&self) {
+        let starts = self.starts();
+        let id = starts.last().unwrap();
+        assert!(std::process::Command::new("kill").args(["-9", id]).status().unwrap().success());
+    }
+
+    fn exits(&self) -> usize {
+        self.exits.lock().unwrap().len()
+    }
+
+    /// The child has ended so many times, and is left alone for a while now.
+    async fn pauses(&self, exits: usize, pause: u64) {
+        let pause = Some(Duration::from_millis(pause));
+        rt::eventually(|| self.exits() == exits && self.clock.waits() == pause).await;
+    }
+
+    /// Nothing is left: no task, no child, no number of one that nobody has asked for its status.
+    async fn ended_after(self, exits: usize) {
+        rt::eventually(|| Arc::strong_count(&self.exits) == 1).await;
+        assert_eq!((self.exits(), self.starts().len()), (exits, exits));
+        for id in self.starts() {
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+            assert!(!status.contains(&format!("\nPPid:\t{}\n", std::process::id())), "{status}");
+        }
+    }
+}
+
+/// Polls it once: a call is made with that.
+async fn begin<F: Future + Unpin>(future: &mut F) {
+    poll_fn(|cx| {
+        assert!(pin!(&mut *future).poll(cx).is_pending());
+        Poll::Ready(())
+    })
+    .await;
+}
+
+fn modern() -> ClientBuilder {
+    client().mode(Mode::Modern)
+}
+
+fn of_tools() -> SubscriptionFilter {
+    let mut filter = SubscriptionFilter::new();
+    filter.tools_list_changed = true;
+    filter
+}
+
+/// C-STDIO-07, C-SUBS-02: it is started again. What was sent has failed, and is not sent again; what it speaks is not
+/// asked again; subscriptions go on.
+#[test]
+fn a_child_that_ends_while_it_is_used_is_started_again() {
+    rt::run(async {
+        for mode in [Mode::Modern, Mode::Legacy, Mode::Auto] {
+            let rig = Rig::new("killed");
+            let client = client().mode(mode).connect(rig.child(false)).await.unwrap();
+            let (server, verdict) = (client.server(), client.verdict());
+            let mut changes = client.listen(of_tools()).await.unwrap();
+            let mut stuck = client.call_tool("stuck", ());
+            begin(&mut stuck).await;
+            assert_eq!(echo(&client, "on").await, "on");
+            rig.kill();
+            assert!(matches!(stuck.await, Err(CallError::Closed)), "{mode:?}");
+            assert_eq!(echo(&client, "again").await, "again");
+            assert_eq!((rig.exits(), rig.starts().len()), (1, 2));
+            assert_eq!((client.server(), client.verdict()), (server, verdict));
+            assert_eq!(changes.next().await.unwrap().unwrap(), Heard::Gap);
+            client.call_tool("change", ()).await.unwrap();
+            assert_eq!(changes.next().await.unwrap().unwrap(), Heard::Changed(Change::Tools));
+            client.close().await;
+            assert!(matches!(changes.next().await, Some(Err(CallError::Closed))));
+            drop((client, changes));
+            rig.ended_after(2).await;
+        }
+    });
+}
+
+/// A subscription that is asked for while there is no server is opened on the next.
+#[test]
+fn a_subscription_waits_for_the_next_start() {
+    rt::run(async {
+        let rig = Rig::new("waits");
+        let client = modern().connect(rig.child(false)).await.unwrap();
+        rig.kill();
+        rt::eventually(|| rig.starts().len() == 2).await;
+        rig.kill();
+        rig.pauses(2, 100).await;
+        let mut listen = client.listen(of_tools());
+        begin(&mut listen).await;
+        rig.clock.pass(Duration::from_millis(100));
+        let mut changes = listen.await.unwrap();
+        assert!(changes.granted().tools_list_changed);
+        client.call_tool("change", ()).await.unwrap();
+        assert_eq!(changes.next().await.unwrap().unwrap(), Heard::Changed(Change::Tools));
+        client.close().await;
+        drop((client, changes));
+        rig.ended_after(3).await;
+    });
+}
+
+#[test]
+fn a_child_that_ends_is_left_alone_if_that_is_wanted() {
+    rt::run(async {
+        let rig = Rig::new("left");
+        let client = client().connect(rig.child(false).restart(false)).await.unwrap();
+        rig.kill();
+        client.closed().await;
+        assert!(matches!(client.call_tool("echo", ()).await, Err(CallError::Closed)));
+        rig.ended_after(1).await;
+    });
+}
+
+/// Six ends in a row are enough. What waits has its end then, or when its time is over.
+#[test]
+fn a_child_that_keeps_ending_is_given_up() {
+    rt::run(async {
+        let rig = Rig::new("given-up");
+        let client = client().connect(rig.child(true)).await.unwrap();
+        rig.kill();
+        for (exits, pause) in [(2, 100), (3, 200), (4, 400)] {
+            rig.pauses(exits, pause).await;
+            rig.clock.pass(Duration::from_millis(pause));
+        }
+        rig.pauses(5, 800).await;
+        let mut hasty = client.call_tool("echo", json!({ "text": "" })).timeout(Duration::from_millis(1));
+        begin(&mut hasty).await;
+        rig.pauses(5, 1).await;
+        rig.clock.pass(Duration::from_millis(1));
+        assert!(matches!(hasty.await, Err(CallError::TimedOut)));
+        let mut waits = client.call_tool("echo", json!({ "text": "" }));
+        begin(&mut waits).await;
+        rig.pauses(5, 799).await;
+        rig.clock.pass(Duration::from_millis(799));
+        assert!(matches!(waits.await, Err(CallError::Closed)));
+        client.closed().await;
+        assert!(matches!(client.call_tool("echo", ()).await, Err(CallError::Closed)));
+        rig.ended_after(6).await;
+    });
+}
+
+/// A child that ends at the first question, and again at the greeting, was never of use. Nobody may be left to hear.
+#[test]
+fn a_child_that_cannot_be_used_is_started_twice_at_most() {
+    rt::run(async {
+        for dropped in [false, true] {
+            let rig = Rig::new(if dropped { "useless-dropped" } else { "useless" });
+            std::fs::write(&rig.note.0, "").unwrap();
+            let mut connecting = Box::pin(client().connect(rig.child(true)));
+            if dropped {
+                begin(&mut connecting).await;
+                drop(connecting);
+                let exits = Arc::clone(&rig.exits);
+                rt::eventually(|| Arc::strong_count(&exits) == 2).await;
+                let ended = exits.lock().unwrap().len();
+                assert!((1..=2).contains(&ended));
+                drop(exits);
+                rig.ended_after(ended).await;
+            } else {
+                let failed = connecting.await.unwrap_err();
+                assert!(matches!(failed, ConnectError::Ended(_)), "{failed:?}");
+                rig.ended_after(2).await;
+            }
+        }
+    });
+}
+
+/// Nobody wants the child any more while it is left alone: no time has to pass.
+#[test]
+fn a_client_is_closed_while_its_child_is_left_alone() {
+    rt::run(async {
+        for dropped in [false, true] {
+            let rig = Rig::new(if dropped { "dropped-apart" } else { "closed-apart" });
+            let client = client().connect(rig.child(true)).await.unwrap();
+            rig.kill();
+            rig.pauses(2, 100).await;
+            let mut waits = client.call_tool("echo", json!({ "text": "" }));
+            begin(&mut waits).await;
+            if dropped {
+                drop((waits, client));
+            } else {
+                client.close().await;
+                assert!(matches!(waits.await, Err(CallError::Closed)));
+            }
+            rig.ended_after(2).await;
+        }
+    });
+}
+
+/// A child that has run for a while has not failed to start. One that cannot be started may be being replaced.
+#[test]
+fn ends_are_counted_only_if_they_come_soon() {
+    rt::run(async {
+        let rig = Rig::new("seldom");
+        let program = Note::new("program");
+        let place = || std::os::unix::fs::symlink("/bin/sh", &program.0).unwrap();
+        place();
+        let client = client().connect(rig.child_of(&program.0, false)).await.unwrap();
+        for n in 0..8 {
+            assert_eq!(echo(&client, "on").await, "on");
+            rig.clock.pass(Duration::from_secs(10));
+            rig.kill();
+            rt::eventually(|| rig.exits() == n + 1).await;
+        }
+        assert_eq!(echo(&client, "on").await, "on");
+        std::fs::remove_file(&program.0).unwrap();
+        rig.kill();
+        rig.pauses(9, 100).await;
+        rig.clock.pass(Duration::from_millis(100));
+        rig.pauses(9, 200).await;
+        place();
+        rig.clock.pass(Duration::from_millis(200));
+        assert_eq!(echo(&client, "replaced").await, "replaced");
+        client.close().await;
+        drop(client);
+        rig.ended_after(10).await;
+    });
+}

@@ -13,7 +13,7 @@ use mcp_proto::service::{NoArguments, Server, Service, ToolError};
 use serde_json::json;
 
 use crate::basics::{client, speaking};
-use crate::rig::{Rig, now, poll};
+use crate::rig::{Rig, block_on, now, poll};
 
 #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 struct Confirm {
@@ -112,7 +112,8 @@ fn call(builder: ClientBuilder, version: V, tool: &'static str) -> Result<String
     let mode =
         if version.is_modern() { mcp_proto::client::Mode::Modern } else { mcp_proto::client::Mode::Legacy };
     let builder = builder.versions([version]).mode(mode);
-    let called = builder.in_memory(&asking(), async |client| client.call_tool(tool, ()).await).unwrap();
+    let called =
+        block_on(builder.in_memory(&asking(), async |client| client.call_tool(tool, ()).await)).unwrap();
     called.map(|result| result.texts())
 }
 

@@ -7,6 +7,8 @@ use mcp_proto::service::client::{Client, ClientBuilder, ToolFailure};
 use mcp_proto::service::{Server, Service, Structured, ToolError, prompt};
 use serde_json::{Value, json};
 
+use crate::rig::block_on;
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Add {
     a: f64,
@@ -52,7 +54,7 @@ pub(crate) fn speaking(version: ProtocolVersion) -> ClientBuilder {
 #[test]
 fn every_revision_can_do_everything() {
     for version in ProtocolVersion::ALL {
-        let done = speaking(version).in_memory(&demo(), async |client| {
+        let done = block_on(speaking(version).in_memory(&demo(), async |client| {
             let server = client.server();
             assert_eq!(server.version, version);
             assert_eq!(server.name(), Some("demo"));
@@ -84,25 +86,25 @@ fn every_revision_can_do_everything() {
             let unknown = client.call(request::Custom::new("nothing/known")).await;
             assert!(matches!(unknown, Err(CallError::Rpc(error)) if error.code == -32601));
             Ok::<_, CallError>(())
-        });
+        }));
         done.unwrap().unwrap_or_else(|error| panic!("{version}: {error}"));
     }
 }
 
 #[test]
 fn both_eras_find_each_other() {
-    let found = client().in_memory(&demo(), async |client| client.server().version).unwrap();
+    let found = block_on(client().in_memory(&demo(), async |client| client.server().version)).unwrap();
     assert_eq!(found, ProtocolVersion::LATEST);
     let old = Server::new("old", "1").versions([ProtocolVersion::V2025_03_26]).build().unwrap();
-    let found = client().in_memory(&old, async |client| client.server().version).unwrap();
+    let found = block_on(client().in_memory(&old, async |client| client.server().version)).unwrap();
     assert_eq!(found, ProtocolVersion::V2025_03_26);
-    let none = speaking(ProtocolVersion::LATEST).in_memory(&old, async |_| ()).unwrap_err();
+    let none = block_on(speaking(ProtocolVersion::LATEST).in_memory(&old, async |_| ())).unwrap_err();
     assert!(matches!(none, CallError::NotModern | CallError::NoCommonVersion(_)), "{none}");
 }
 
 #[test]
 fn what_cannot_be_sent_is_an_error_of_the_call() {
-    let done = client().in_memory(&demo(), async |client| {
+    let done = block_on(client().in_memory(&demo(), async |client| {
         for bad in [json!(1), json!([1]), json!("x")] {
             let error = client.call_tool("add", bad).await.unwrap_err();
             assert!(matches!(&error, CallError::Invalid(_)), "{error}");
@@ -113,6 +115,6 @@ fn what_cannot_be_sent_is_an_error_of_the_call() {
         let wrong = client.call_tool("add", json!({"a": 1, "b": 1})).await.unwrap();
         let unfit = wrong.into_structured::<Vec<Value>>().unwrap_err();
         assert!(unfit.to_string().contains("/structuredContent"), "{unfit}");
-    });
+    }));
     done.unwrap();
 }

@@ -13,7 +13,7 @@ use mcp_proto::service::{NoArguments, Progress, Server};
 use serde_json::{Value, json};
 
 use crate::basics::{client, speaking};
-use crate::rig::{Flag, Rig, error, now, poll, text};
+use crate::rig::{Flag, Rig, block_on, error, now, poll, text};
 
 fn tools() -> Value {
     json!({"tools": {}})
@@ -145,12 +145,11 @@ fn progress_comes_in_order_and_before_the_result() {
         .unwrap();
     for version in mcp_proto::model::ProtocolVersion::ALL {
         let mut heard = Vec::new();
-        let result = speaking(version)
-            .in_memory(&service, async |client| {
-                client.call_tool("count", ()).on_progress(|progress| heard.push(progress.progress)).await
-            })
-            .unwrap()
-            .unwrap();
+        let result = block_on(speaking(version).in_memory(&service, async |client| {
+            client.call_tool("count", ()).on_progress(|progress| heard.push(progress.progress)).await
+        }))
+        .unwrap()
+        .unwrap();
         assert_eq!(result.texts(), "counted");
         assert_eq!(heard, [1.0, 2.0, 3.0, 4.0, 5.0], "{version}");
     }
@@ -203,15 +202,17 @@ fn levels_of_logs_mean_the_same_in_every_revision() {
     for version in mcp_proto::model::ProtocolVersion::ALL {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let logs = Arc::clone(&seen);
-        speaking(version)
-            .on_log(move |log| logs.lock().unwrap().push(log.data.get().to_owned()))
-            .in_memory(&service(), async |client| {
-                client.call_tool("chat", ()).await?;
-                client.set_level(LoggingLevel::Warning).await?;
-                client.call_tool("chat", ()).await
-            })
-            .unwrap()
-            .unwrap();
+        block_on(
+            speaking(version)
+                .on_log(move |log| logs.lock().unwrap().push(log.data.get().to_owned()))
+                .in_memory(&service(), async |client| {
+                    client.call_tool("chat", ()).await?;
+                    client.set_level(LoggingLevel::Warning).await?;
+                    client.call_tool("chat", ()).await
+                }),
+        )
+        .unwrap()
+        .unwrap();
         assert_eq!(*seen.lock().unwrap(), ["\"trouble\""], "{version}");
     }
 }

@@ -9,7 +9,7 @@ use mcp_proto::service::{NoArguments, Server};
 use serde_json::{Value, json};
 
 use crate::basics::{client, speaking};
-use crate::rig::{Rig, error, now, poll};
+use crate::rig::{Rig, block_on, error, now, poll};
 
 fn filter() -> SubscriptionFilter {
     SubscriptionFilter::new().tools_list_changed().resource("a:b")
@@ -139,7 +139,7 @@ fn a_subscription_means_the_same_in_every_revision() {
         let changes = Arc::new(Mutex::new(Vec::new()));
         let told = Arc::clone(&changes);
         let builder = speaking(version).on_change(move |change| told.lock().unwrap().push(change));
-        let heard = builder.in_memory(&service, async |client| {
+        let heard = block_on(builder.in_memory(&service, async |client| {
             let filter = SubscriptionFilter::new().resource("note://a").tools_list_changed();
             let mut subscription = client.listen(filter.clone()).await?;
             assert_eq!(subscription.granted(), filter, "{version}");
@@ -156,7 +156,7 @@ fn a_subscription_means_the_same_in_every_revision() {
             }
             heard.sort();
             Ok::<_, CallError>(heard)
-        });
+        }));
         assert_eq!(heard.unwrap().unwrap(), ["note://a", "tools"], "{version}");
         assert_eq!(*changes.lock().unwrap(), [Change::Tools], "{version}");
     }

@@ -9,7 +9,7 @@ use mcp_proto::service::{NoArguments, Server};
 use serde_json::json;
 
 use crate::basics::client;
-use crate::rig::{Rig, error, now, poll};
+use crate::rig::{Rig, block_on, error, now, poll};
 
 #[test]
 fn every_page_is_fetched() {
@@ -17,8 +17,9 @@ fn every_page_is_fetched() {
     for at in 0..50 {
         server = server.tool(format!("tool-{at:02}"), |_, _: NoArguments| async { Ok("") });
     }
-    let tools =
-        client().in_memory(&server.build().unwrap(), async |client| client.tools().await).unwrap().unwrap();
+    let tools = block_on(client().in_memory(&server.build().unwrap(), async |client| client.tools().await))
+        .unwrap()
+        .unwrap();
     assert_eq!(tools.len(), 50);
     assert!(tools.faults.is_empty());
     assert!((&tools).into_iter().enumerate().all(|(at, tool)| tool.name == format!("tool-{at:02}")));

@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
 use std::time::Duration;
 
 use mcp_proto::client::{CallError, Mode};
@@ -183,4 +184,31 @@ impl Rig {
 
 pub(crate) fn text(text: &str) -> Value {
     json!({"content": [{"type": "text", "text": text}], "resultType": "complete"})
+}
+
+pub(crate) struct Unpark(pub(crate) Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[allow(clippy::disallowed_methods)] // so that a lost wake-up fails instead of hanging
+pub(crate) fn park() {
+    let before = std::time::Instant::now();
+    std::thread::park_timeout(Duration::from_secs(60));
+    assert!(before.elapsed() < Duration::from_secs(60), "nobody woke this thread");
+}
+
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut cx = Context::from_waker(&waker);
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut cx) {
+            return value;
+        }
+        park();
+    }
 }

@@ -12,6 +12,7 @@ use mcp_proto::service::client::Turn;
 use mcp_proto::service::{NoArguments, Server, Service, tool};
 
 use crate::basics::speaking;
+use crate::rig::block_on;
 
 #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 struct Confirm {
@@ -47,11 +48,11 @@ const WITH_TASKS: [V; 2] = [V::V2025_11_25, V::V2026_07_28];
 fn tasks_are_polled_to_their_end() {
     for version in WITH_TASKS {
         let mut seen = Vec::new();
-        let result = speaking(version).in_memory(&service(), async |client| {
+        let result = block_on(speaking(version).in_memory(&service(), async |client| {
             // 2025-11-25 says in the list which tools must be tasks.
             client.tools().await?;
             client.call_tool("slow", ()).on_task(|task| seen.push(task.status)).await
-        });
+        }));
         assert_eq!(result.unwrap().unwrap().texts(), "slow", "{version}");
         assert!(!seen.is_empty(), "{version}");
     }
@@ -67,10 +68,10 @@ fn questions_of_a_task_are_answered_once() {
             log.lock().unwrap().push((form.message.to_string(), cx.is_of_task()));
             async { Ok(ElicitResult::accept_with(&Confirm { sure: true })?) }
         });
-        let result = builder.in_memory(&service(), async |client| {
+        let result = block_on(builder.in_memory(&service(), async |client| {
             client.tools().await?;
             client.call_tool("asks", ()).await
-        });
+        }));
         assert_eq!(result.unwrap().unwrap().texts(), "true true", "{version}");
         let of_task = version.is_modern();
         let expected = [("First?".to_owned(), of_task), ("Second?".to_owned(), of_task)];
@@ -80,13 +81,13 @@ fn questions_of_a_task_are_answered_once() {
 
 #[test]
 fn a_task_can_be_left_to_the_caller() {
-    let status = speaking(V::LATEST).in_memory(&service(), async |client| {
+    let status = block_on(speaking(V::LATEST).in_memory(&service(), async |client| {
         let turn = client.call(CallTool::new("slow")).by_hand().expose_task().await?;
         let Turn::Task(task) = turn else { panic!("{turn:?}") };
         let task = client.call(GetTask::new(task.task_id)).await?;
         assert!(matches!(task.detail, TaskDetail::Result(_)), "{task:?}");
         Ok::<_, CallError>(task.task.status)
-    });
+    }));
     assert_eq!(status.unwrap().unwrap(), TaskStatus::Completed);
 }
 
@@ -94,7 +95,7 @@ fn a_task_can_be_left_to_the_caller() {
 #[test]
 fn dropping_the_call_cancels_the_task() {
     for version in WITH_TASKS {
-        let status = speaking(version).in_memory(&service(), async |client| {
+        let status = block_on(speaking(version).in_memory(&service(), async |client| {
             client.tools().await?;
             let id = Mutex::new(None);
             let mut call =
@@ -115,7 +116,7 @@ fn dropping_the_call_cancels_the_task() {
             } else {
                 client.call(mcp_proto::client::request::GetLegacyTask::new(id)).await.map(|task| task.status)
             }
-        });
+        }));
         assert_eq!(status.unwrap().unwrap(), TaskStatus::Cancelled, "{version}");
     }
 }
@@ -123,9 +124,9 @@ fn dropping_the_call_cancels_the_task() {
 /// Time that takes minutes takes none here, and a bound on it holds.
 #[test]
 fn time_jumps_when_nothing_else_can_be_done() {
-    let failed = speaking(V::LATEST).in_memory(&service(), async |client| {
+    let failed = block_on(speaking(V::LATEST).in_memory(&service(), async |client| {
         client.call_tool("forever", ()).max_time(Duration::from_secs(3600)).await
-    });
+    }));
     assert!(matches!(failed.unwrap(), Err(CallError::TimedOut)));
 }
 
@@ -138,7 +139,7 @@ fn a_task_that_asks_is_parked_and_resumed() {
         log.lock().unwrap().push(form.message.to_string());
         async { Ok(ElicitResult::accept_with(&Confirm { sure: false })?) }
     });
-    let result = builder.in_memory(&service(), async |client| {
+    let result = block_on(builder.in_memory(&service(), async |client| {
         let turn = client.call_tool("asks", ()).by_hand().await?;
         let Turn::Input(paused) = turn else { panic!("{turn:?}") };
         assert!(paused.is_of_task() && paused.requests().contains("first"));
@@ -147,7 +148,7 @@ fn a_task_that_asks_is_parked_and_resumed() {
         let answer = Json::parse(r#"{"action":"accept","content":{"sure":true}}"#).unwrap();
         let responses: InputResponses = [("first", answer)].into_iter().collect();
         client.resume::<CallTool>(parked, responses).await
-    });
+    }));
     assert_eq!(result.unwrap().unwrap().texts(), "true false");
     assert_eq!(*asked.lock().unwrap(), ["Second?"]);
 }

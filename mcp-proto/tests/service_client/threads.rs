@@ -1,10 +1,8 @@
 //! Handles on many threads, one driver: no call is lost, no wake-up either.
 
-use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::Thread;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use mcp_proto::service::Session;
@@ -13,33 +11,7 @@ use mcp_proto::time::{Instant, UnixTime};
 use serde_json::json;
 
 use crate::basics::{client, demo};
-
-struct Unpark(Thread);
-
-impl Wake for Unpark {
-    fn wake(self: Arc<Self>) {
-        self.0.unpark();
-    }
-}
-
-#[allow(clippy::disallowed_methods)] // so that a lost wake-up fails instead of hanging
-fn park() {
-    let before = std::time::Instant::now();
-    std::thread::park_timeout(Duration::from_secs(60));
-    assert!(before.elapsed() < Duration::from_secs(60), "nobody woke this thread");
-}
-
-fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
-    let mut cx = Context::from_waker(&waker);
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut cx) {
-            return value;
-        }
-        park();
-    }
-}
+use crate::rig::{Unpark, block_on, park};
 
 /// Until the client is done.
 fn drive(mut link: Link) {

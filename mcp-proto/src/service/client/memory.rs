@@ -1,14 +1,14 @@
-//! A client and a server within one thread, without a runtime: for tests.
+//! A client and a server within one future, without a runtime: for tests.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::task::Wake;
 use alloc::vec::Vec;
-use core::future::Future;
+use core::future::{Future, poll_fn};
 use core::pin::{Pin, pin};
-use core::sync::atomic::{AtomicBool, Ordering};
 use core::task::{Context, Poll, Waker};
 use core::time::Duration;
-use std::task::Wake;
-use std::thread::Thread;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::builder::ClientBuilder;
 use super::handle::Client;
@@ -21,9 +21,12 @@ use crate::time::{Instant, UnixTime};
 /// 28 July 2026, when it begins.
 const EPOCH: Duration = Duration::from_millis(1_785_196_800_000);
 
+/// Turns within one poll. Whoever polls may have to be polled again before anything else can go on.
+const TURNS: usize = 256;
+
 impl ClientBuilder {
-    /// Connects to a server within this thread and runs `test` with the client: no runtime, no process, no
-    /// port, but every byte as on a pipe.
+    /// Connects to a server within this future and runs `test` with the client: no process, no port, but every
+    /// byte as on a pipe. Any executor will do, also one that blocks: `#[tokio::test]`, `smol::block_on`.
     ///
     /// ```
     /// use mcp_proto::service::client::Client;
@@ -33,32 +36,47 @@ impl ClientBuilder {
     /// # #[derive(serde::Serialize, schemars::JsonSchema)]
     /// # struct Sum { sum: f64 }
     ///
+    /// # async fn test() -> Result<(), Box<dyn std::error::Error>> {
     /// let server = Server::new("demo", "1.0.0")
     ///     .tool("add", |_, p: Add| async move { Ok(Structured(Sum { sum: p.a + p.b })) })
     ///     .build()?;
-    /// let sum = Client::new("test", "1.0.0").in_memory(&server, async |client| {
+    /// let test = Client::new("test", "1.0.0").in_memory(&server, async |client| {
     ///     client.call_tool("add", serde_json::json!({ "a": 1, "b": 2 })).await
-    /// })??;
-    /// assert_eq!(sum.into_structured::<serde_json::Value>()?["sum"], 3.0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// });
+    /// assert_eq!(test.await??.into_structured::<serde_json::Value>()?["sum"], 3.0);
+    /// # Ok(())
+    /// # }
+    /// # let mut test = std::pin::pin!(test());
+    /// # let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    /// # let std::task::Poll::Ready(done) = test.as_mut().poll(&mut cx) else { panic!("it waits") };
+    /// # done.unwrap();
     /// ```
     ///
     /// Time stands still while anything can be done, and then jumps to the next deadline: what takes minutes
-    /// takes none, and comes out the same every time. Work that goes on elsewhere, in other threads, is not
-    /// waited for while a deadline is set: test that on a runtime.
+    /// takes none, and comes out the same every time. Work that goes on elsewhere, in other tasks or threads,
+    /// is waited for only while no deadline is set, and every call has two unless it is made with
+    /// `timeout(None)` and `max_time(None)`. Test such handlers with the `memory` of an adapter, where time is
+    /// real.
+    ///
+    /// The future may move between threads if that of `test` may.
     ///
     /// # Errors
     ///
     /// Client and server have no revision in common. Whatever happens later is the test's.
-    pub fn in_memory<T>(
+    pub fn in_memory<T, F>(
         self,
         service: &Service,
-        test: impl AsyncFnOnce(Client) -> T,
-    ) -> Result<T, CallError> {
+        test: F,
+    ) -> impl Future<Output = Result<T, CallError>> + use<T, F>
+    where
+        F: AsyncFnOnce(Client) -> T,
+    {
         let (connecting, link) = self.link();
         let mut pair = Pair::new(link, service);
-        let test = pin!(async move { Ok(test(connecting.await?).await) });
-        pair.run(test)
+        async move {
+            let mut test = pin!(async move { Ok(test(connecting.await?).await) });
+            poll_fn(|cx| pair.poll(test.as_mut(), cx)).await
+        }
     }
 }
 
@@ -66,27 +84,63 @@ impl ClientBuilder {
 struct Pair {
     link: Link,
     session: Session,
-    asked: Vec<Pin<alloc::boxed::Box<Job>>>,
-    called: Vec<Pin<alloc::boxed::Box<ServerJob>>>,
+    asked: Vec<Pin<Box<Job>>>,
+    called: Vec<Pin<Box<ServerJob>>>,
     now: Duration,
+    bell: Arc<Bell>,
 }
 
-struct Bell {
-    rung: AtomicBool,
-    thread: Thread,
+/// Says within one poll whether anything was woken, for time stands still until then, and between two polls that
+/// it is time for the next.
+#[derive(Default)]
+struct Bell(Mutex<Rung>);
+
+#[derive(Default)]
+struct Rung {
+    rung: bool,
+    /// Whoever polls the whole, while it sleeps.
+    sleeper: Option<Waker>,
 }
 
 impl Wake for Bell {
     fn wake(self: Arc<Self>) {
-        self.rung.store(true, Ordering::Release);
-        self.thread.unpark();
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.rung = true;
+        let sleeper = state.sleeper.take();
+        drop(state);
+        sleeper.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Bell {
+    fn lock(&self) -> MutexGuard<'_, Rung> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> bool {
+        core::mem::take(&mut self.lock().rung)
+    }
+
+    /// Whether `waker` is woken from now on. It is not if the bell has rung meanwhile.
+    fn sleep(&self, waker: &Waker) -> bool {
+        let mut state = self.lock();
+        if !state.rung {
+            state.sleeper = Some(waker.clone());
+        }
+        !state.rung
     }
 }
 
 impl Pair {
     fn new(link: Link, service: &Service) -> Self {
-        let session = Session::new(service);
-        let mut pair = Self { link, session, asked: Vec::new(), called: Vec::new(), now: Duration::ZERO };
+        let (session, bell) = (Session::new(service), Arc::default());
+        let mut pair =
+            Self { link, session, asked: Vec::new(), called: Vec::new(), now: Duration::ZERO, bell };
+        pair.bell.wake_by_ref();
         pair.link.start(pair.time().0);
         pair
     }
@@ -96,25 +150,26 @@ impl Pair {
         (Instant::from_origin(self.now), UnixTime::from_millis(unix))
     }
 
-    fn run<T>(&mut self, mut test: Pin<&mut impl Future<Output = T>>) -> T {
-        let bell = Arc::new(Bell { rung: AtomicBool::new(true), thread: std::thread::current() });
-        let waker = Waker::from(Arc::clone(&bell));
+    fn poll<T>(&mut self, mut test: Pin<&mut impl Future<Output = T>>, outer: &Context<'_>) -> Poll<T> {
+        let waker = Waker::from(Arc::clone(&self.bell));
         let mut cx = Context::from_waker(&waker);
-        loop {
-            while bell.rung.swap(false, Ordering::AcqRel) {
+        let mut moved = true;
+        for _ in 0..TURNS {
+            if self.bell.take() {
                 if let Poll::Ready(value) = test.as_mut().poll(&mut cx) {
-                    return value;
+                    return Poll::Ready(value);
                 }
-                while self.turn(&mut cx) {}
-            }
-            match self.next_deadline() {
-                Some(at) => {
-                    self.now = self.now.max(at.since_origin());
-                    bell.rung.store(true, Ordering::Release);
+            } else if !moved {
+                match self.next_deadline() {
+                    Some(at) => self.now = self.now.max(at.since_origin()),
+                    None if self.bell.sleep(outer.waker()) => return Poll::Pending,
+                    None => continue,
                 }
-                None => std::thread::park(),
             }
+            moved = self.turn(&mut cx);
         }
+        outer.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Whether anything moved.
@@ -127,14 +182,14 @@ impl Pair {
         self.session.commit(there);
         self.link.advance(there);
         self.session.process(now, unix);
-        self.called.extend(core::iter::from_fn(|| self.session.next_job()).map(alloc::boxed::Box::pin));
+        self.called.extend(core::iter::from_fn(|| self.session.next_job()).map(Box::pin));
         self.called.retain_mut(|job| job.as_mut().poll(cx).is_pending());
         let output = self.session.output();
         let back = fill(self.link.spare(output.len()), output);
         self.link.commit(back);
         self.session.advance(back);
         self.link.process(now);
-        self.asked.extend(core::iter::from_fn(|| self.link.next_job()).map(alloc::boxed::Box::pin));
+        self.asked.extend(core::iter::from_fn(|| self.link.next_job()).map(Box::pin));
         self.asked.retain_mut(|job| job.as_mut().poll(cx).is_pending());
         let ready = self.link.poll_ready(cx).is_ready() && !self.link.is_done();
         ready || self.session.poll_ready(cx).is_ready() || there + back > 0

@@ -4,7 +4,7 @@
 //!   Client::new(name, version)          ClientBuilder: responders, roots, versions
 //!     │
 //!     ├── mcp_tokio, mcp_smol: connect ──────────────┐
-//!     ├── in_memory: a server in this thread         ├──► Client: calls, lists, subscriptions
+//!     ├── in_memory: a server in the same future     ├──► Client: calls, lists, subscriptions
 //!     └── link, http_link ──► Connecting ────────────┘
 //!                        └──► Link, HttpLink: for whoever has the bytes
 //! ```
@@ -21,10 +21,11 @@
 //! #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 //! struct Sum { sum: f64 }
 //!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = Server::new("demo", "1.0.0")
 //!     .tool("add", |_, p: Add| async move { Ok(Structured(Sum { sum: p.a + p.b })) })
 //!     .build()?;
-//! Client::new("my-host", "1.0.0").in_memory(&server, async |client| {
+//! let test = Client::new("my-host", "1.0.0").in_memory(&server, async |client| {
 //!     for tool in client.tools().await? {
 //!         println!("{}", tool.name);
 //!     }
@@ -32,8 +33,13 @@
 //!     let Sum { sum } = result.into_structured()?;
 //!     assert_eq!(sum, 3.0);
 //!     Ok::<_, Box<dyn std::error::Error>>(())
-//! })??;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! });
+//! test.await??;
+//! # Ok(())
+//! # }
+//! # let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+//! # let std::task::Poll::Ready(done) = std::pin::pin!(example()).poll(&mut cx) else { panic!("it waits") };
+//! # done.unwrap();
 //! ```
 //!
 //! A call is a future. It is made when it is awaited, and given up when it is dropped: then the server is

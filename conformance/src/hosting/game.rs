@@ -202,7 +202,19 @@ pub(super) struct Call {
     pub(super) answered: bool,
 }
 
+impl From<Arrival> for Call {
+    fn from(arrival: Arrival) -> Self {
+        let Arrival { conn, message, web } = arrival;
+        Self { name: None, conn, message, web, answered: false }
+    }
+}
+
 impl Arrival {
+    /// Whether it is a request.
+    pub(super) fn asks(&self) -> bool {
+        self.message.get("method").is_some() && self.message.get("id").is_some()
+    }
+
     pub(super) fn method(&self) -> Option<&str> {
         self.message.get("method").and_then(Value::as_str)
     }
@@ -471,24 +483,18 @@ impl<'e> Game<'e> {
             }
         }
         self.recent.push(message.clone());
-        let asks = message.get("method").is_some() && message.get("id").is_some();
+        let arrival = Arrival { conn, message, web };
+        let asks = arrival.asks();
         // Over HTTP+SSE answers come on the one stream.
-        if web.is_some() && (!asks || self.revision == Revision::V2024_11_05) {
+        if arrival.web.is_some() && (!asks || self.revision == Revision::V2024_11_05) {
             self.acknowledge(conn);
         }
-        let arrival = Arrival { conn, message, web };
         if !asks || self.is_wanted(&arrival) {
             self.inbox.push_back(arrival);
             return;
         }
         let method = arrival.method().unwrap_or_default().to_owned();
-        let call = Call {
-            name: None,
-            conn: arrival.conn,
-            message: arrival.message.clone(),
-            web: arrival.web.clone(),
-            answered: false,
-        };
+        let call = Call::from(arrival.clone());
         if self.standing.contains_key(&method) {
             self.stand(&method, call);
         } else if let Some(body) = self.house.answer(&arrival.message) {

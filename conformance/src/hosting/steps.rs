@@ -111,6 +111,13 @@ impl Game<'_> {
             Act::Standing { answers, most } => {
                 for (method, answer) in answers {
                     self.standing.insert(method.clone(), (answer.clone(), *most, 0));
+                    // The client may have been faster.
+                    let is_due = |arrival: &Arrival| arrival.method() == Some(method) && arrival.asks();
+                    while let Some(index) = self.inbox.iter().position(is_due)
+                        && let Some(arrival) = self.inbox.remove(index)
+                    {
+                        self.stand(method, arrival.into());
+                    }
                 }
                 Ok(())
             }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serializer, de, ser};
 
+use super::Json;
+
 /// 2^53: up to here every whole number has an exact `f64`.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -40,13 +42,17 @@ pub(crate) mod option {
     }
 }
 
-/// Reads a duration in milliseconds. A negative one is 0, and a fraction is cut off:
-/// a hint that cannot be right must not cost the message that carries it. [spec: server/utilities/caching]
+/// Reads how long an answer stays fresh, in milliseconds. What is negative or no number is 0, and a fraction
+/// is cut off: a hint that cannot be right must not cost the message that carries it. [spec: server/utilities/caching]
 pub(crate) fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    Ok(maybe_millis(deserializer)?.unwrap_or(0))
+    let json = Json::deserialize(deserializer)?;
+    let value = serde_json::from_str::<f64>(json.get()).unwrap_or_default();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // the cast saturates
+    Ok(value as u64)
 }
 
-/// The same, but `null` is told apart.
+/// Reads a duration of a task in milliseconds, where `null` is told apart. A negative one is 0, and a fraction
+/// is cut off.
 pub(crate) fn maybe_millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let Some(value) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
     if value.is_nan() {
@@ -85,6 +91,10 @@ mod tests {
         assert_eq!(ttl(r#"{"ttl":-5}"#), 0);
         assert_eq!(ttl(r#"{"ttl":null}"#), 0);
         assert_eq!(ttl("{}"), 0);
-        assert!(serde_json::from_str::<T>(r#"{"ttl":"5"}"#).is_err());
+        assert_eq!(ttl(r#"{"ttl":1e300}"#), u64::MAX);
+        // C-CACHE-05, E08
+        for odd in [r#""60000""#, "true", "[60000]", r#"{"a":[1]}"#] {
+            assert_eq!(ttl(&format!(r#"{{"ttl":{odd}}}"#)), 0, "{odd}");
+        }
     }
 }

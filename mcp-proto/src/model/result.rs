@@ -54,7 +54,8 @@ names! {
 
 /// Reads a scope of which only `public` matters: whatever else a peer says, nothing is shared.
 pub(super) fn scope<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CacheScope, D::Error> {
-    let name = Option::<super::Str>::deserialize(deserializer)?;
+    let json = super::Json::deserialize(deserializer)?;
+    let name = serde_json::from_str::<super::Str>(json.get()).ok();
     Ok(name.and_then(|name| CacheScope::parse(&name)).unwrap_or_default())
 }
 

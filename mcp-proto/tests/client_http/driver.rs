@@ -258,8 +258,17 @@ impl Driver {
 
     pub(crate) fn finish(&mut self, sent: &Sent, outcome: Result<(), Lost>) {
         let Some(mut reader) = self.readers.remove(&sent.exchange) else { return };
-        let event = self.client.end(&mut reader, outcome, self.now, &mut self.actions);
-        self.events.extend(event.map(Seen::of));
+        match self.client.end(&mut reader, outcome, self.now, &mut self.actions) {
+            Some(Event::Batch(batch)) => {
+                self.events.push(Seen::Batch(batch.len()));
+                for message in batch {
+                    let event =
+                        self.client.handle_member(sent.exchange, message, self.now, &mut self.actions);
+                    self.events.extend(event.map(Seen::of));
+                }
+            }
+            event => self.events.extend(event.map(Seen::of)),
+        }
         self.settle();
     }
 

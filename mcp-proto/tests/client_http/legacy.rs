@@ -449,3 +449,36 @@ fn arrays_are_taken_where_there_are_any() {
         }
     }
 }
+
+/// LB-BATCH-01
+#[test]
+fn an_array_may_be_the_answer_of_a_post() {
+    let (mut driver, _stream) = Driver::legacy("2025-03-26");
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let call = driver.tool("a", json!({}));
+    let sent = driver.one();
+    driver.json(&sent, 200, &json!([note, result(&sent, text("one")), note]));
+    let events = driver.events();
+    assert!(
+        matches!(&events[..], [Seen::Batch(3), Seen::Changed(..), Seen::Complete(done, value), Seen::Changed(..)]
+            if *done == call && *value == text("one")),
+        "{events:#?}"
+    );
+    assert_eq!(driver.client.open_calls(), 0);
+}
+
+/// LB-BATCH-01: what is expected is known to be missing once the last message was taken.
+#[test]
+fn an_array_without_the_answer_fails_the_call() {
+    let (mut driver, _stream) = Driver::legacy("2025-03-26");
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
+    let call = driver.tool("a", json!({}));
+    let sent = driver.one();
+    driver.json(&sent, 200, &json!([note, 7]));
+    let events = driver.events();
+    assert!(
+        matches!(events.last(), Some(Seen::Failed(failed, CallError::Http { status: 200, .. })) if *failed == call),
+        "{events:#?}"
+    );
+    assert_eq!(driver.client.open_calls(), 0);
+}

@@ -251,8 +251,28 @@ impl Client {
         }
     }
 
-    /// Takes one message of an [`Event::Batch`], which came with this exchange.
+    /// Takes one message of an [`Event::Batch`], which came with this exchange. A body that is an array is over
+    /// once each of its messages was taken.
     pub fn handle_member<'b>(
+        &mut self,
+        exchange: ExchangeId,
+        message: &'b RawValue,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) -> Option<Event<'b>> {
+        let event = self.member(exchange, message, now, out);
+        if let Some(open) = self.traffic.open.get_mut(&exchange)
+            && open.members > 0
+        {
+            open.members -= 1;
+            if open.members == 0 {
+                self.ended(exchange, "", None, Ok(()), now, out);
+            }
+        }
+        event
+    }
+
+    fn member<'b>(
         &mut self,
         exchange: ExchangeId,
         message: &'b RawValue,
@@ -283,7 +303,10 @@ impl Client {
             (reader.exchange(), String::from(reader.last_event_id()), reader.retry());
         let frame = if outcome.is_ok() { reader.finish() } else { None };
         let event = frame.and_then(|frame| self.handle(frame, now, out));
-        self.ended(exchange, &last, retry, outcome, now, out);
+        // The answer may be in an array whose messages are still to be taken.
+        if self.traffic.open.get(&exchange).is_none_or(|open| open.members == 0) {
+            self.ended(exchange, &last, retry, outcome, now, out);
+        }
         event
     }
 
@@ -417,6 +440,12 @@ impl Client {
             Ok(Parsed::Message(message)) => self.take(id, message, now, out),
             Ok(Parsed::Batch(batch)) => {
                 if self.traffic.version.is_some_and(|version| version.has_batches()) {
+                    if let Some(open) = self.traffic.open.get_mut(&id)
+                        && matches!(open.role, Role::Request(_))
+                        && !open.is_events
+                    {
+                        open.members = batch.len();
+                    }
                     return Some(Event::Batch(batch));
                 }
                 Some(Event::violation(ViolationKind::Batch, "expected a message, found an array"))

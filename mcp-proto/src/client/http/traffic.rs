@@ -71,6 +71,8 @@ pub(super) struct Exchange {
     pub(super) is_events: bool,
     pub(super) answered: bool,
     pub(super) refusal: Option<Refusal>,
+    /// How many messages of the array that was its body are still to be taken.
+    pub(super) members: usize,
 }
 
 /// A request that waits for a token.
@@ -318,6 +320,7 @@ impl Out<'_> {
                 is_events: false,
                 answered: false,
                 refusal: None,
+                members: 0,
             },
         );
         if waits {

@@ -83,3 +83,34 @@ impl ResultBody for EmptyResult {
         self.meta.as_ref()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ListToolsResult;
+
+    /// C-CACHE-05, E08: a hint that is none shares nothing, and costs nothing else.
+    #[test]
+    fn only_public_is_public() {
+        let scope = |member: &str| {
+            let list: ListToolsResult =
+                serde_json::from_str(&alloc::format!(r#"{{"tools":[],"ttlMs":1{member}}}"#)).unwrap();
+            (list.cache_scope, list.ttl_ms)
+        };
+        assert_eq!(scope(r#","cacheScope":"public""#), (CacheScope::Public, 1));
+        assert_eq!(scope(r#","cacheScope":"p\u0075blic""#), (CacheScope::Public, 1));
+        assert_eq!(scope(""), (CacheScope::Private, 1));
+        for odd in [
+            r#""private""#,
+            r#""Public""#,
+            r#""""#,
+            "null",
+            "7",
+            "true",
+            r#"["public"]"#,
+            r#"{"a":"public"}"#,
+        ] {
+            assert_eq!(scope(&alloc::format!(r#","cacheScope":{odd}"#)), (CacheScope::Private, 1), "{odd}");
+        }
+    }
+}

@@ -205,7 +205,7 @@ proptest! {
         let config = config().assume(acts.len().is_multiple_of(3).then_some(version)).capabilities(all()).build();
         let mut driver = Driver::new(config, settings().gets_tokens(acts.len().is_multiple_of(2)));
         let (mut sent, mut calls, mut over) = (Vec::new(), Vec::new(), 0);
-        for act in acts.iter().chain([&Act::Close, &Act::Pass(100_000)]) {
+        for act in acts.iter().chain([&Act::Close, &Act::Pass(100_000), &Act::Pass(100_000)]) {
             sent.extend(driver.sent());
             let at = |at: &usize| sent.len().checked_sub(1 + at % sent.len().max(1)).map(|at: usize| sent[at].clone());
             match act {

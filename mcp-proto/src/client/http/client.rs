@@ -332,7 +332,10 @@ impl Client {
         while let Some(timer) = self.traffic.due(now) {
             let mut out = Out { traffic: &mut self.traffic, actions: out, now };
             match timer {
-                Timer::Close(id) => drop(out.close(id)),
+                Timer::Close(id) => {
+                    out.close(id);
+                    out.leave();
+                }
                 Timer::Reopen(role) => out.take_up(*role),
                 Timer::Release(generation) if generation == out.traffic.generation => out.release(),
                 Timer::Release(_) => {}
@@ -380,8 +383,10 @@ impl Client {
         }
     }
 
-    /// Ends it: whatever is open fails, responses are closed, and a session is ended, for which one last
-    /// request may be on its way until [`is_closed`](Self::is_closed).
+    /// Ends it: whatever is open fails, and responses are closed. What the server is told and nobody waits for
+    /// (notifications, answers, the end of a subscription) still gets there if it was sent; then a session is
+    /// ended. That is over once [`is_closed`](Self::is_closed) says so, and takes no longer than twice the
+    /// [`linger`](Settings::linger) of the settings.
     pub fn close(&mut self, now: Instant, out: &mut Vec<Action>) {
         if core::mem::replace(&mut self.traffic.is_closing, true) {
             return;
@@ -393,16 +398,21 @@ impl Client {
         out.traffic.parked.clear();
         out.traffic.tries.clear();
         out.traffic.forget_gate();
-        let open: Vec<ExchangeId> = out.traffic.open.keys().copied().collect();
+        // 2024-11-05: without its stream there would be nobody to tell.
+        let stream = out.traffic.stream();
+        if let Some(stream) = stream.and_then(|id| out.traffic.open.get_mut(&id)) {
+            stream.role = Role::Over;
+        }
+        let open: Vec<ExchangeId> =
+            out.traffic.open.keys().copied().filter(|id| Some(*id) != stream).collect();
         for id in open {
-            out.close(id);
+            if out.traffic.is_told(id) {
+                out.traffic.settle(id, now);
+            } else {
+                out.close(id);
+            }
         }
-        if let Some(session) = out.traffic.session.take() {
-            let mut request = HttpRequest::delete(&out.traffic.settings.url);
-            request.belong(Some(&session), out.traffic.version);
-            let id = out.open(Role::End, request, 0);
-            out.traffic.linger(id, now);
-        }
+        out.leave();
     }
 
     /// Whether [`close`](Self::close) was called and nothing is on its way any more.

@@ -123,6 +123,9 @@ impl Client {
                 if waits {
                     out.pass_on(id, next);
                 }
+                if out.traffic.is_closing {
+                    out.traffic.linger(next, now);
+                }
             }
             Err(why) => {
                 let error = CallError::Http { status, detail: why.to_string() };
@@ -220,7 +223,11 @@ impl Client {
             return;
         }
         let Some(mut exchange) = self.traffic.remove(id) else { return };
-        Out { traffic: &mut self.traffic, actions: out, now }.passed(id);
+        let mut about = Out { traffic: &mut self.traffic, actions: out, now };
+        about.passed(id);
+        if about.traffic.is_closing {
+            return about.leave();
+        }
         match core::mem::replace(&mut exchange.role, Role::Over) {
             Role::Request(asked) => {
                 self.request_ended(asked, exchange, (last_event_id, retry), outcome, now, out);

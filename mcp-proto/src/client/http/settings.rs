@@ -26,7 +26,8 @@ pub struct Settings {
     /// Whether the stream of a legacy session is opened on which the server sends what belongs to no
     /// request. On.
     pub listen: bool,
-    /// How long a response may go on after its answer, and a `DELETE` may take. 5 seconds.
+    /// How long a response may go on after its answer, how long closing waits for notifications and answers
+    /// that are on their way, and how long the `DELETE` after them may take. 5 seconds.
     pub linger: Duration,
     pub(crate) headers: Vec<Field>,
 }

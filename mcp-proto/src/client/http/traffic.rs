@@ -259,6 +259,23 @@ impl Traffic {
         self.gate.until = None;
     }
 
+    /// Whether it tells the server something for which nobody waits, and the server may not have read it yet.
+    pub(super) fn is_told(&self, id: ExchangeId) -> bool {
+        self.open.get(&id).is_some_and(|exchange| {
+            exchange.status.is_none()
+                && matches!(exchange.role, Role::Note | Role::Request(Asked { purpose: Purpose::Aside, .. }))
+                && self.gate.held.iter().all(|(held, _)| *held != id)
+        })
+    }
+
+    /// 2024-11-05: the stream that is the connection.
+    pub(super) const fn stream(&self) -> Option<ExchangeId> {
+        match &self.transport {
+            Transport::Events { stream, .. } => Some(*stream),
+            Transport::Streamable => None,
+        }
+    }
+
     pub(super) fn linger(&mut self, id: ExchangeId, now: Instant) {
         self.set_timer(now + self.settings.linger, Timer::Close(id));
     }
@@ -345,6 +362,23 @@ impl Out<'_> {
             return true;
         }
         false
+    }
+
+    /// Ends the connection if it is to be ended and the server has been told all else.
+    pub(super) fn leave(&mut self) {
+        let stream = self.traffic.stream();
+        if !self.traffic.is_closing || self.traffic.open.keys().any(|id| Some(*id) != stream) {
+            return;
+        }
+        if let Some(stream) = stream {
+            self.close(stream);
+        }
+        if let Some(session) = self.traffic.session.take() {
+            let mut request = Request::delete(&self.traffic.settings.url);
+            request.belong(Some(&session), self.traffic.version);
+            let id = self.open_now(Role::End, request, 0);
+            self.traffic.linger(id, self.now);
+        }
     }
 
     /// The answer to `notifications/initialized`, or the stream of the session, is there, or will not be.

@@ -31,8 +31,8 @@ pub use listen::Unix;
 #[cfg(feature = "http")]
 pub use mcp_io::client::http::{Options, Versions};
 pub use mcp_io::client::{
-    Child, ConfigError, Connect, ConnectError, Entry, Exit, Host, Memory, Process, Servers, Stderr, Target,
-    Way,
+    Child, ConfigError, Connect, ConnectError, Entry, Exit, Happened, HostEvent, HostEvents, Memory, Offer,
+    Offered, Process, Refused, Served, ServerState, Servers, Stderr, Target, Way,
 };
 #[cfg(feature = "http")]
 pub use mcp_io::http::{HttpBody, HttpListener, Responding};
@@ -116,6 +116,15 @@ pub type Responder = mcp_io::http::Responder<Smol>;
 pub fn child(program: impl AsRef<std::ffi::OsStr>) -> Child<Smol> {
     Child::new(Smol::current(), program)
 }
+
+/// Many servers, each with a client like `client`. See [`Host`](mcp_io::client::Host).
+#[must_use]
+pub fn host(client: mcp_proto::service::client::ClientBuilder) -> Host {
+    Host::new(Smol::current(), client)
+}
+
+/// Many servers, one client each: see [`host`].
+pub type Host = mcp_io::client::Host<Smol>;
 
 /// A server within this process as what a client connects to: see [`Memory`].
 #[must_use]

@@ -33,8 +33,8 @@ pub use listen::Unix;
 #[cfg(feature = "http")]
 pub use mcp_io::client::http::{Options, Versions};
 pub use mcp_io::client::{
-    Child, ConfigError, Connect, ConnectError, Entry, Exit, Host, Memory, Process, Servers, Stderr, Target,
-    Way,
+    Child, ConfigError, Connect, ConnectError, Entry, Exit, Happened, HostEvent, HostEvents, Memory, Offer,
+    Offered, Process, Refused, Served, ServerState, Servers, Stderr, Target, Way,
 };
 #[cfg(feature = "http")]
 pub use mcp_io::http::{HttpBody, HttpListener, Responding};
@@ -118,6 +118,15 @@ pub type Responder = mcp_io::http::Responder<Tokio>;
 pub fn child(program: impl AsRef<std::ffi::OsStr>) -> Child<Tokio> {
     Child::new(Tokio::current(), program)
 }
+
+/// Many servers, each with a client like `client`. See [`Host`](mcp_io::client::Host).
+#[must_use]
+pub fn host(client: mcp_proto::service::client::ClientBuilder) -> Host {
+    Host::new(Tokio::current(), client)
+}
+
+/// Many servers, one client each: see [`host`].
+pub type Host = mcp_io::client::Host<Tokio>;
 
 /// A server within this process as what a client connects to: see [`Memory`].
 #[must_use]

@@ -48,7 +48,7 @@ pub enum ConnectError {
     /// The address or what was set for it cannot be used, and why.
     Settings(String),
     /// The server in memory is not well-formed.
-    Build(BuildError),
+    Build(Arc<BuildError>),
     /// The server was reached and cannot be used, or did not answer.
     Failed(CallError),
 }
@@ -69,7 +69,7 @@ impl std::error::Error for ConnectError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Start(error) => Some(error),
-            Self::Build(error) => Some(error),
+            Self::Build(error) => Some(&**error),
             Self::Failed(error) => Some(error),
             Self::Ended(_) | Self::Settings(_) => None,
         }

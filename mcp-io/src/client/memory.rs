@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::pending;
+use std::sync::Arc;
 
 use mcp_proto::service::client::{Client, ClientBuilder};
 use mcp_proto::service::{BuildError, Server, Service};
@@ -13,15 +14,16 @@ use crate::{ByteStream, Runtime, Settings, drive, pair};
 const CAPACITY: usize = 64 << 10;
 
 /// A server within this process, reached as through a pipe: every byte is written and read.
+#[derive(Clone)]
 pub struct Memory<R> {
     runtime: R,
-    service: Result<Service, BuildError>,
+    service: Result<Service, Arc<BuildError>>,
 }
 
 impl<R: Runtime> Memory<R> {
     /// `server`, whose handlers run on `runtime`.
     pub fn new(runtime: R, server: Server) -> Self {
-        Self { runtime, service: server.build() }
+        Self { runtime, service: server.build().map_err(Arc::new) }
     }
 
     /// A service, which other streams may have, too.

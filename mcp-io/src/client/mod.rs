@@ -21,5 +21,5 @@ mod memory;
 pub use child::{Child, Exit, Process, Stderr};
 pub use config::{ConfigError, Entry, Servers, Way};
 pub use connect::{Connect, ConnectError, Target};
-pub use host::{Host, Offer, Offered, UnknownTool};
+pub use host::{Happened, Host, HostEvent, HostEvents, Offer, Offered, Refused, Served, ServerState};
 pub use memory::Memory;

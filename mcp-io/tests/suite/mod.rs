@@ -9,9 +9,11 @@
 //! - `unix(path)`, `tcp()`: a listening socket as a transport, the latter with its address;
 //! - `Http`, `http()`: HTTP as a transport, at a free port of this machine.
 
+mod by_hand;
 mod child;
 pub(crate) mod client;
 mod connect;
+mod host;
 #[cfg(feature = "http")]
 mod http;
 mod listen;

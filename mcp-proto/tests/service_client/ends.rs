@@ -184,10 +184,17 @@ fn notifications_go_both_ways() {
     let builder = client().on_notification(move |method, params| {
         heard.lock().unwrap().push(format!("{method} {}", params.get()));
     });
+    // All hear of it that were set, whatever becomes of one.
+    let last = std::sync::Arc::new(std::sync::Mutex::new(0));
+    let counted = std::sync::Arc::clone(&last);
+    let builder = builder.on_notification(|_, _| panic!("on purpose")).on_notification(move |_, _| {
+        *counted.lock().unwrap() += 1;
+    });
     let (client, mut rig) = Rig::modern(builder, tools());
     rig.notify("com.example/hi", json!({"a": [1]}));
     rig.send(&json!({"jsonrpc": "2.0", "method": "com.example/bare"}));
     assert_eq!(*seen.lock().unwrap(), ["com.example/hi {\"a\":[1]}", "com.example/bare {}"]);
+    assert_eq!(*last.lock().unwrap(), 2);
     client.notify("com.example/back", json!({"b": 2})).unwrap();
     assert_eq!(rig.one()["params"]["b"], 2);
     assert!(client.notify("com.example/back", 5).is_err());

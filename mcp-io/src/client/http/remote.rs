@@ -13,6 +13,7 @@ use crate::client::{ConnectError, Target};
 /// `[spec: basic/transports/streamable-http]`
 ///
 /// Messages and credentials go to the origin of the URL and nowhere else; redirects are followed within it.
+#[derive(Clone)]
 pub struct Remote<R: Network> {
     runtime: R,
     settings: Result<Settings, String>,

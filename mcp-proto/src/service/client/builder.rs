@@ -24,7 +24,8 @@ use crate::model::{
 
 /// A client in the making. Cheap to clone: one can be connected to many servers.
 ///
-/// The adapters' `connect` makes a [`Client`](super::Client) of it.
+/// The adapters' `connect` makes a [`Client`](super::Client) of it. Of what a client answers (`on_elicit`, `on_sample`,
+/// `on_unauthorized`) the last that was set counts. What it hears (`on_log`, `on_change`, …) all hear that were set.
 #[derive(Clone)]
 #[must_use]
 pub struct ClientBuilder {
@@ -49,46 +50,53 @@ pub struct ClientBuilder {
 #[derive(Clone, Default)]
 pub(super) struct Hooks {
     pub(super) responders: Responders,
-    pub(super) on_change: Option<Hook<Change>>,
-    on_log: Option<Hook<LogMessage>>,
-    on_violation: Option<Hook<Violation>>,
-    on_elicitation_complete: Option<Hook<Str>>,
+    on_change: Vec<Hook<Change>>,
+    on_log: Vec<Hook<LogMessage>>,
+    on_violation: Vec<Hook<Violation>>,
+    on_elicitation_complete: Vec<Hook<Str>>,
     #[allow(clippy::type_complexity)] // used once
-    on_notification: Option<Arc<dyn Fn(&str, &Json) + Send + Sync>>,
+    on_notification: Vec<Arc<dyn Fn(&str, &Json) + Send + Sync>>,
 }
 
 type Hook<T> = Arc<dyn Fn(T) + Send + Sync>;
 
-fn hear<T>(hook: Option<&Hook<T>>, what: T) {
-    if let Some(hook) = hook {
+fn hear<T: Clone>(hooks: &[Hook<T>], what: T) {
+    let Some((last, others)) = hooks.split_last() else { return };
+    for hook in others {
+        let what = what.clone();
         // A panic there is not the link's end.
         let _ = catch_unwind(AssertUnwindSafe(|| hook(what)));
     }
+    let _ = catch_unwind(AssertUnwindSafe(|| last(what)));
 }
 
 impl Hooks {
     pub(super) fn log(&self, message: LogMessage) {
-        hear(self.on_log.as_ref(), message);
+        hear(&self.on_log, message);
+    }
+
+    pub(super) const fn hears_changes(&self) -> bool {
+        !self.on_change.is_empty()
     }
 
     pub(super) fn change(&self, change: Change) {
-        hear(self.on_change.as_ref(), change);
+        hear(&self.on_change, change);
     }
 
     pub(super) fn violation(&self, violation: Violation) {
-        hear(self.on_violation.as_ref(), violation);
+        hear(&self.on_violation, violation);
     }
 
     pub(super) fn elicitation_complete(&self, elicitation_id: Str) {
-        hear(self.on_elicitation_complete.as_ref(), elicitation_id);
+        hear(&self.on_elicitation_complete, elicitation_id);
     }
 
-    pub(super) fn hears_notifications(&self) -> bool {
-        self.on_notification.is_some()
+    pub(super) const fn hears_notifications(&self) -> bool {
+        !self.on_notification.is_empty()
     }
 
     pub(super) fn notification(&self, method: &str, params: &Json) {
-        if let Some(hook) = &self.on_notification {
+        for hook in &self.on_notification {
             let _ = catch_unwind(AssertUnwindSafe(|| hook(method, params)));
         }
     }
@@ -180,32 +188,32 @@ impl ClientBuilder {
 
     /// Hears what servers log. What is logged at all: [`set_level`](super::Client::set_level).
     pub fn on_log(mut self, hear: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
-        self.hooks.on_log = Some(Arc::new(hear));
+        self.hooks.on_log.push(Arc::new(hear));
         self
     }
 
     /// Hears when a list of the server changes, in every revision: where it takes a subscription, one is
     /// opened. Single resources: [`listen`](super::Client::listen).
     pub fn on_change(mut self, hear: impl Fn(Change) + Send + Sync + 'static) -> Self {
-        self.hooks.on_change = Some(Arc::new(hear));
+        self.hooks.on_change.push(Arc::new(hear));
         self
     }
 
     /// Hears what the server does wrong, for logs.
     pub fn on_violation(mut self, hear: impl Fn(Violation) + Send + Sync + 'static) -> Self {
-        self.hooks.on_violation = Some(Arc::new(hear));
+        self.hooks.on_violation.push(Arc::new(hear));
         self
     }
 
     /// Hears that what the user was sent to by URL is done, by the id of the elicitation. 2025-11-25.
     pub fn on_elicitation_complete(mut self, hear: impl Fn(Str) + Send + Sync + 'static) -> Self {
-        self.hooks.on_elicitation_complete = Some(Arc::new(hear));
+        self.hooks.on_elicitation_complete.push(Arc::new(hear));
         self
     }
 
     /// Hears notifications that the specification does not have: the method, and the params as an object.
     pub fn on_notification(mut self, hear: impl Fn(&str, &Json) + Send + Sync + 'static) -> Self {
-        self.hooks.on_notification = Some(Arc::new(hear));
+        self.hooks.on_notification.push(Arc::new(hear));
         self
     }
 

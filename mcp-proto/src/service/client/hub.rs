@@ -302,7 +302,7 @@ impl Hub {
 
     fn ready(&mut self, now: Instant) {
         self.shared.ready(self.machine.server(), self.machine.verdict());
-        if self.hooks.on_change.is_none() || self.own.is_some() {
+        if !self.hooks.hears_changes() || self.own.is_some() {
             return;
         }
         let mut filter = SubscriptionFilter::new();

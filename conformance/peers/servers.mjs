@@ -116,6 +116,9 @@ async function cell(transport, { command, eras: _ }, asked) {
     const plan = {
       steps: steps.map(([, step, , as], index) => ({ as: as ?? `${index}`, ...step })),
       answers,
+      // A server that is slow to start on a busy machine is no legacy server, and not silent.
+      timeout: PATIENCE_MS / 2,
+      silence: PATIENCE_MS / 2,
       ...tasks && { tasks },
     };
     writeFileSync(file, JSON.stringify(plan));

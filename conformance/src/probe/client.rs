@@ -24,6 +24,9 @@ pub(super) fn declare(plan: &Plan, mode: Mode, heard: &Heard) -> Result<ClientBu
     if let Some(timeout) = plan.timeout {
         client = client.handshake_timeout(timeout);
     }
+    if let Some(silence) = plan.silence {
+        client = client.probe_timeout(silence);
+    }
     if let Some(max) = plan.rounds {
         options.rounds = Rounds::Auto { max };
     }

@@ -17,6 +17,8 @@ pub(super) struct Plan {
     pub(super) tasks: bool,
     /// For each request.
     pub(super) timeout: Option<Duration>,
+    /// How long a server on pipes may be silent before it is taken for a legacy one.
+    pub(super) silence: Option<Duration>,
     /// Rounds of input that are too many.
     pub(super) rounds: Option<u32>,
     /// A bearer token.
@@ -115,6 +117,7 @@ impl Plan {
                 "answers" => read.answers = answers(&at)?,
                 "tasks" => read.tasks = at.flag()?,
                 "timeout" => read.timeout = Some(at.millis()?),
+                "silence" => read.silence = Some(at.millis()?),
                 "rounds" => read.rounds = Some(u32::try_from(at.whole()?).unwrap_or(u32::MAX)),
                 "token" => read.token = Some(at.text()?.to_owned()),
                 "tool" | "resource" | "prompt" | "complete" | "mrtr" | "subscribe" | "slow" => {

@@ -44,39 +44,54 @@ fn a_server_that_cannot_be_reached_is_a_failed_step() {
     }
 }
 
-#[test]
-fn a_plan_is_done_step_by_step() {
-    let place = folder("probe");
+/// Lets the probe do `steps` on the fixture, on each runtime, and looks at what it told of each after the connection.
+fn probed(name: &str, steps: &Value, look: impl Fn(&Output, &[Value])) {
+    let place = folder(name);
     fs::create_dir_all(&place).unwrap();
     let plan = place.join("plan.json");
-    let steps =
-        r#"{"steps":[{"call":"echo","arguments":{"text":"a"},"as":"one"},{"call":"none-such","as":"two"}]}"#;
-    fs::write(&plan, steps).unwrap();
+    fs::write(&plan, serde_json::json!({ "steps": steps }).to_string()).unwrap();
+    let own = env!("CARGO_BIN_EXE_mcp-conformance");
     for runtime in ["tokio", "smol"] {
-        let own = env!("CARGO_BIN_EXE_mcp-conformance");
-        let plan = plan.to_str().unwrap();
-        let output = suite(&[
-            "probe",
-            "--runtime",
-            runtime,
-            "--plan",
-            plan,
-            "--",
-            own,
-            "serve",
-            "--runtime",
-            "std",
-            "--stdio",
-        ]);
-        assert_eq!(output.status.code(), Some(1), "the second step fails");
+        let options = ["probe", "--runtime", runtime, "--plan", plan.to_str().unwrap(), "--", own];
+        let output = suite(&[&options[..], &["serve", "--runtime", "std", "--stdio"]].concat());
         let lines: Vec<Value> =
             text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), 3, "{lines:?}");
         assert_eq!(lines[0]["result"]["version"], "2026-07-28");
-        assert_eq!((&lines[1]["as"], &lines[1]["ok"]), (&"one".into(), &true.into()));
-        assert_eq!(lines[1]["result"]["content"][0]["text"], "a");
-        assert_eq!((&lines[2]["ok"], &lines[2]["code"]), (&false.into(), &(-32602).into()));
+        look(&output, &lines[1..]);
     }
+}
+
+#[test]
+fn a_plan_is_done_step_by_step() {
+    let steps = serde_json::json!([
+        {"call": "echo", "arguments": {"text": "a"}, "as": "one"},
+        {"call": "none-such", "as": "two"},
+    ]);
+    probed("probe", &steps, |output, lines| {
+        assert_eq!(output.status.code(), Some(1), "the second step fails");
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!((&lines[0]["as"], &lines[0]["ok"]), (&"one".into(), &true.into()));
+        assert_eq!(lines[0]["result"]["content"][0]["text"], "a");
+        assert_eq!((&lines[1]["ok"], &lines[1]["code"]), (&false.into(), &(-32602).into()));
+    });
+}
+
+#[test]
+fn a_step_is_done_again_until_it_says_what_is_waited_for() {
+    let steps = serde_json::json!([
+        {"call": "touch", "until": {"/content/0/text": "config://app has version 4"}},
+        {"read": "config://app", "until": {"/contents/0/text": "{\"version\":5}"}, "most": 0},
+        {"call": "touch"},
+    ]);
+    probed("probe-until", &steps, |output, lines| {
+        assert_eq!(output.status.code(), Some(1), "the second step fails");
+        assert_eq!(lines.len(), 3, "one line a step: {lines:?}");
+        assert_eq!(lines[0]["result"]["content"][0]["text"], "config://app has version 4");
+        let error = lines[1]["error"].as_str().unwrap();
+        assert!(error.contains(r#"expected "{\"version\":5}" at `/contents/0/text`"#), "{error}");
+        assert!(error.contains(r#"found "{\"version\":4}""#), "{error}");
+        assert_eq!(lines[2]["result"]["content"][0]["text"], "config://app has version 5");
+    });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcp_proto::client::request::{self, Request};
 use mcp_proto::client::{CallError, CallOptions};
@@ -22,6 +22,8 @@ use super::runtime::Runtime;
 
 /// How long a notification is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Between two tries of a step that has an `until`.
+const AGAIN: Duration = Duration::from_millis(50);
 /// How long tasks of 2025-11-25 are kept.
 const TASK: Duration = Duration::from_secs(60);
 
@@ -103,7 +105,10 @@ impl Performance {
     async fn step(&self, step: &Step) {
         let logged = self.0.heard.logged();
         let mut progress = Vec::new();
-        let outcome = self.act(step, &mut progress).await;
+        let outcome = match &step.until {
+            Some(wanted) => self.act_until(step, wanted, &mut progress).await,
+            None => self.act(step, &mut progress).await,
+        };
         let silent = matches!(step.act, Act::Wait(_) | Act::Join(_));
         if silent && outcome.is_ok() {
             return;
@@ -136,6 +141,27 @@ impl Performance {
             line.insert("logs".into(), logs.into());
         }
         tell(&Value::Object(line));
+    }
+
+    /// Does a step again and again: of what a server does on its own time nothing else tells when it is done.
+    async fn act_until(
+        &self,
+        step: &Step,
+        wanted: &Map<String, Value>,
+        progress: &mut Vec<Value>,
+    ) -> Outcome {
+        let end = Instant::now() + step.most.or(self.0.timeout).unwrap_or(Duration::from_secs(30));
+        loop {
+            progress.clear();
+            let result = self.act(step, progress).await?;
+            let missing = wanted.iter().find(|(at, value)| result.pointer(at) != Some(*value));
+            let Some((at, value)) = missing else { return Ok(result) };
+            if Instant::now() >= end {
+                let got = result.pointer(at).unwrap_or(&Value::Null);
+                return Err(Failure::here(format!("expected {value} at `{at}` in the end, found {got}")));
+            }
+            self.0.runtime.sleep(AGAIN).await;
+        }
     }
 
     async fn act(&self, step: &Step, progress: &mut Vec<Value>) -> Outcome {
@@ -244,7 +270,8 @@ impl Performance {
         if let Some(timeout) = step.timeout {
             call = call.timeout(timeout);
         }
-        if let Some(most) = step.most {
+        // With `until` that is the time for all tries.
+        if let Some(most) = step.most.filter(|_| step.until.is_none()) {
             call = call.max_time(most).reset_on_progress();
         }
         if step.fresh {

@@ -55,6 +55,8 @@ pub(super) struct Step {
     pub(super) cancel: Option<Cancel>,
     pub(super) fresh: bool,
     pub(super) task: bool,
+    /// Done again until the result has these values at these JSON pointers.
+    pub(super) until: Option<Map<String, Value>>,
 }
 
 /// When a call is given up.
@@ -200,6 +202,7 @@ impl Step {
             cancel: None,
             fresh: false,
             task: false,
+            until: None,
         }
     }
 }
@@ -218,6 +221,11 @@ fn step(at: &Place<'_>) -> Result<Step, String> {
             "progress" => step.progress = inner.flag()?,
             "fresh" => step.fresh = inner.flag()?,
             "task" => step.task = inner.flag()?,
+            "until" => {
+                step.until = Some(inner.object()?.clone());
+                // What is asked again is to be told anew.
+                step.fresh = true;
+            }
             "cancel" if value == "progress" => step.cancel = Some(Cancel::AtProgress),
             "cancel" => step.cancel = Some(Cancel::After(inner.millis()?)),
             "arguments" => {}

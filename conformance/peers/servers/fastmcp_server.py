@@ -1,46 +1,24 @@
 """A small server on FastMCP, in both eras: python fastmcp_server.py --stdio | --http | --sse"""
 
-import asyncio
 import json
-import sys
 from typing import Annotated
 
 import mcp.types as types
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server.elicitation import AcceptedElicitation
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from listening import serve
+from small import Confirm, Counts, Region, Sum, config, counts, main, suggestions, wait
 
-TONES = ["formal", "friendly", "frank"]
-USERS = ["ada", "alan", "grace"]
 QUESTIONS = {
     "confirm": {"type": "boolean", "title": "Go ahead?"},
     "region": {"type": "string", "title": "Which region?"},
 }
-counts = {"ran": 0, "stopped": 0}
-config = {"touched": 0}
 
 # Lists come in pages, so that cursors are followed too.
 server = FastMCP("fastmcp-small", version="1.0.0", instructions="A server to try clients with.", list_page_size=2)
-
-
-class Sum(BaseModel):
-    sum: float
-
-
-class Counts(BaseModel):
-    ran: int
-    stopped: int
-
-
-class Confirm(BaseModel):
-    confirm: bool
-
-
-class Region(BaseModel):
-    region: str
 
 
 @server.tool(output_schema=None)
@@ -64,16 +42,7 @@ def counter() -> Counts:
 @server.tool(output_schema=None)
 async def slow(ms: Annotated[int, Field(json_schema_extra={"x-mcp-header": "Ms"})], ctx: Context) -> str:
     """Waits, with progress"""
-    counts["ran"] += 1
-    try:
-        for step in range(5):
-            await ctx.report_progress(step, 4)
-            if step < 4:
-                await asyncio.sleep(ms / 4000)
-    except asyncio.CancelledError:
-        counts["stopped"] += 1
-        raise
-    return f"waited {ms} ms"
+    return await wait(ms, ctx)
 
 
 @server.tool(output_schema=None)
@@ -138,25 +107,11 @@ def greet(tone: str) -> str:
 
 @server.completion
 def complete(ref, argument, context):
-    if isinstance(ref, types.PromptReference) and (ref.name, argument.name) == ("greet", "tone"):
-        known = TONES
-    elif isinstance(ref, types.ResourceTemplateReference) and (ref.uri, argument.name) == ("users://{id}", "id"):
-        known = USERS
-    else:
-        return []
-    return [value for value in known if value.startswith(argument.value)]
+    return suggestions(ref, argument)
 
 
-def main():
-    match sys.argv[1:]:
-        case ["--stdio"]:
-            server.run("stdio", show_banner=False)
-        case ["--http"]:
-            serve(server.http_app(), "/mcp")
-        case ["--sse"]:
-            serve(server.http_app(transport="sse"), "/sse")
-        case _:
-            sys.exit("expected --stdio, --http or --sse")
-
-
-main()
+main(
+    stdio=lambda: server.run("stdio", show_banner=False),
+    http=lambda: serve(server.http_app(), "/mcp"),
+    sse=lambda: serve(server.http_app(transport="sse"), "/sse"),
+)

@@ -1,40 +1,17 @@
 """A small server on the Python SDK, in both eras: python python_sdk.py --stdio | --http | --sse"""
 
-import asyncio
 import json
-import sys
 from typing import Annotated
 
 import mcp.types as types
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context, Elicit, Resolve
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from listening import serve
-
-TONES = ["formal", "friendly", "frank"]
-USERS = ["ada", "alan", "grace"]
-counts = {"ran": 0, "stopped": 0}
-config = {"touched": 0}
+from small import Confirm, Counts, Region, Sum, config, counts, main, suggestions, wait
 
 server = MCPServer("python-small", version="1.0.0", instructions="A server to try clients with.", log_level="ERROR")
-
-
-class Sum(BaseModel):
-    sum: float
-
-
-class Counts(BaseModel):
-    ran: int
-    stopped: int
-
-
-class Confirm(BaseModel):
-    confirm: bool = Field(title="Go ahead?")
-
-
-class Region(BaseModel):
-    region: str = Field(title="Which region?")
 
 
 @server.tool()
@@ -58,16 +35,7 @@ def counter() -> Counts:
 @server.tool(structured_output=False)
 async def slow(ms: Annotated[int, Field(json_schema_extra={"x-mcp-header": "Ms"})], ctx: Context) -> str:
     """Waits, with progress"""
-    counts["ran"] += 1
-    try:
-        for step in range(5):
-            await ctx.report_progress(step, 4)
-            if step < 4:
-                await asyncio.sleep(ms / 4000)
-    except asyncio.CancelledError:
-        counts["stopped"] += 1
-        raise
-    return f"waited {ms} ms"
+    return await wait(ms, ctx)
 
 
 @server.tool(structured_output=False)
@@ -115,25 +83,11 @@ def greet(tone: str) -> str:
 
 @server.completion()
 async def complete(ref, argument, context):
-    if isinstance(ref, types.PromptReference) and (ref.name, argument.name) == ("greet", "tone"):
-        known = TONES
-    elif isinstance(ref, types.ResourceTemplateReference) and (ref.uri, argument.name) == ("users://{id}", "id"):
-        known = USERS
-    else:
-        return None
-    return types.Completion(values=[value for value in known if value.startswith(argument.value)])
+    return types.Completion(values=suggestions(ref, argument))
 
 
-def main():
-    match sys.argv[1:]:
-        case ["--stdio"]:
-            server.run("stdio")
-        case ["--http"]:
-            serve(server.streamable_http_app(), "/mcp")
-        case ["--sse"]:
-            serve(server.sse_app(), "/sse")
-        case _:
-            sys.exit("expected --stdio, --http or --sse")
-
-
-main()
+main(
+    stdio=lambda: server.run("stdio"),
+    http=lambda: serve(server.streamable_http_app(), "/mcp"),
+    sse=lambda: serve(server.sse_app(), "/sse"),
+)

@@ -27,6 +27,8 @@ struct Shared {
     stopped: AtomicU64,
     touched: AtomicU64,
     changed: broadcast::Sender<&'static str>,
+    /// Opened before a subscription is acknowledged, which comes before `listen`: a change in between is heard, too.
+    opened: Mutex<Vec<broadcast::Receiver<&'static str>>>,
     states: RequestStateCodec,
     tasks: TaskManager,
 }
@@ -287,11 +289,13 @@ impl ServerHandler for Small {
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        self.shared.opened.lock().ok()?.push(self.shared.changed.subscribe());
         Some(requested.supported_by(&self.get_info().capabilities))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let mut changes = self.shared.changed.subscribe();
+        let opened = self.shared.opened.lock().ok().and_then(|mut opened| opened.pop());
+        let mut changes = opened.unwrap_or_else(|| self.shared.changed.subscribe());
         let wanted = context.accepted().resource_subscriptions.clone().unwrap_or_default();
         loop {
             tokio::select! {
@@ -419,6 +423,7 @@ async fn main() -> Outcome {
         stopped: AtomicU64::new(0),
         touched: AtomicU64::new(0),
         changed: broadcast::channel(16).0,
+        opened: Mutex::default(),
         states: RequestStateCodec::new(*b"a key for tests that guards nothing"),
         tasks: TaskManager::new(),
     });

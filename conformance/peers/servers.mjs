@@ -4,7 +4,7 @@
 //   node servers.mjs NAME [--transport T] [--era E] [--write] [--may-skip] -- COMMAND [ARGS…]
 //
 // COMMAND is `mcp-conformance probe --runtime tokio`, or anything that takes the same arguments. `--write` puts what works into
-// SERVERS.md; without it that table must say the same. `--may-skip` is for a client that lacks something. The variables
+// SERVERS.md; without it what stands there must be the same. `--may-skip` is for a client that lacks something. The variables
 // MCP_PEERS (the folder that holds node_modules), MCP_PYTHON and MCP_RMCP (programs) say where what is installed is.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -105,13 +105,13 @@ let skipped = 0;
 
 async function cell(transport, { command, eras: _ }, asked) {
   const title = `${label} ${transport} ${asked}`;
-  const era = asked === 'auto' ? (server.modern ? 'modern' : 'legacy') : asked;
+  const era = asked === 'auto' ? (server.modern && transport !== 'sse' ? 'modern' : 'legacy') : asked;
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'mcp-servers-')));
   let host;
   try {
     const data = join(folder, 'data');
     mkdirSync(data);
-    const { answers = {}, tasks, steps } = server.plan({ era, transport, folder: data });
+    const { answers = {}, tasks, steps, strays } = server.plan({ era, transport, folder: data });
     const file = join(folder, 'plan.json');
     const plan = {
       steps: steps.map(([, step, , as], index) => ({ as: as ?? `${index}`, ...step })),
@@ -131,16 +131,20 @@ async function cell(transport, { command, eras: _ }, asked) {
     }
     const { lines, noise, said, end } = await perform(['--era', asked, '--plan', file, ...target]);
 
+    // What our client tells of what a server may not do.
+    const faults = options['may-skip'] ? undefined : said.map(line => /^mcp-conformance: the server: .*/.exec(line)?.[0]).filter(Boolean);
     const works = new Map();
-    const judge = (row, what, test) => {
+    const judge = (row, what, test, { differs, absent } = {}) => {
+      const state = works.get(row) ?? works.set(row, { failed: false, differs: new Set(), absent: true }).get(row);
+      if (differs) state.differs.add(differs);
+      if (!absent) state.absent = false;
       try {
         test();
         passed += 1;
-        if (works.get(row) !== false) works.set(row, true);
         console.log(`ok   ${title}: ${what}`);
       } catch (error) {
         failed += 1;
-        works.set(row, false);
+        state.failed = true;
         console.log(`FAIL ${title}: ${what}: ${error.message}`);
       }
     };
@@ -151,7 +155,7 @@ async function cell(transport, { command, eras: _ }, asked) {
       if (version !== undefined) assert.equal(version, era === 'modern' ? '2026-07-28' : '2025-11-25', 'the version');
     });
     // Without a connection one line says it all.
-    for (const [index, [row, step, check, as]] of works.get('connect') ? steps.entries() : []) {
+    for (const [index, [row, step, check, as]] of works.get('connect').failed ? [] : steps.entries()) {
       const what = `${row}: ${Object.entries(step).slice(0, 1).map(([key, value]) => `${key} ${typeof value === 'object' ? '' : value}`)}`.trim();
       const line = lines.find(line => line.as === (as ?? `${index}`));
       if (line?.unsupported !== undefined && options['may-skip']) {
@@ -162,15 +166,18 @@ async function cell(transport, { command, eras: _ }, asked) {
       judge(row, what, () => {
         assert.ok(line, 'expected a line, got none');
         assert.equal(line.ok, !check.refused, JSON.stringify(line).slice(0, 800));
-        check(line);
-      });
+        check(line, faults);
+      }, check);
+    }
+    if (faults) {
+      judge('faults', 'the client sees no fault of the server', () => assert.deepEqual(faults.filter(fault => !strays?.test(fault)), []));
     }
     judge('end', 'the client ends', () => {
       assert.deepEqual(noise, [], 'expected JSON lines only');
       assert.ok(end.code === 0 || end.code === 1, `expected status 0 or 1, got ${end.code ?? end.signal}`);
       assert.equal(end.code, lines.every(({ ok }) => ok) ? 0 : 1, 'status 1 if a step failed, else 0');
     });
-    if ([...works.values()].includes(false)) {
+    if ([...works.values()].some(({ failed }) => failed)) {
       for (const line of said.slice(-15)) console.log(`     client: ${line.slice(0, 600)}`);
       for (const line of host?.said.slice(-15) ?? []) console.log(`     server: ${line.slice(0, 600)}`);
     }
@@ -178,47 +185,73 @@ async function cell(transport, { command, eras: _ }, asked) {
   } catch (error) {
     failed += 1;
     console.log(`FAIL ${title}: ${error.stack}`);
-    return { transport, era: asked, works: new Map([['connect', false]]) };
+    return { transport, era: asked, works: new Map() };
   } finally {
     if (host) await stop(host);
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-const row = ({ transport, era, works }) =>
-  `| ${server.package} | ${transport} | ${era} | ${columns.map(column => works.has(column) ? (works.get(column) ? 'yes' : 'NO') : '').join(' | ')} |`;
+const word = state => !state ? '' : state.failed ? 'NO' : state.differs.size ? 'differs' : state.absent ? '–' : 'yes';
 
-/** Puts the rows into the table at the place of those of the same cells, or compares. */
-function record(cells) {
-  const old = readFileSync(TABLE, 'utf8').split('\n');
-  const key = line => line.split('|').slice(1, 4).map(part => part.trim()).join('|');
-  const order = Object.values(servers).flatMap(({ package: title, transports }) =>
-    Object.entries(transports).flatMap(([transport, { eras }]) => eras.map(era => `${title}|${transport}|${era}`)));
-  const begin = old.findIndex(line => /^\| server \|/.test(line)) + 2;
-  let end = begin;
-  while (old[end]?.startsWith('|')) end += 1;
-  const rows = new Map(old.slice(begin, end).map(line => [key(line), line]));
-  if (options.write) {
-    for (const line of cells.map(row)) rows.set(key(line), line);
-    const head = [`| server | transport | era | ${columns.join(' | ')} |`, `|---|---|---|${columns.map(() => '---|').join('')}`];
-    const table = order.filter(entry => rows.has(entry)).map(entry => rows.get(entry));
-    writeFileSync(TABLE, [...old.slice(0, begin - 2), ...head, ...table, ...old.slice(end)].join('\n'));
-    return;
+/** What SERVERS.md says of this server: a row for each cell, and one for each difference. */
+function report(cells) {
+  const rows = cells.map(({ transport, era, works }) => [transport, era, ...columns.map(column => word(works.get(column)))]);
+  const differences = new Map();
+  for (const { transport, era, works } of cells) {
+    for (const [step, { differs }] of works) {
+      for (const words of differs) {
+        const key = JSON.stringify([step, words]);
+        differences.set(key, [...differences.get(key) ?? [], `${transport} ${era}`]);
+      }
+    }
   }
-  for (const line of cells.map(row)) {
-    if (rows.get(key(line)) === line) continue;
+  const known = [...differences].map(([key, where]) => {
+    const [step, words] = JSON.parse(key);
+    return [where.length === cells.length ? 'everywhere' : where.join(', '), step, words];
+  });
+  return [rows, known].map(lines => lines.map(line => `| ${[server.package, ...line].join(' | ')} |`));
+}
+
+/** Puts the rows into the tables at the place of those of the same server, or compares. */
+function record(cells) {
+  const order = Object.values(servers).map(({ package: title }) => title);
+  const place = line => order.indexOf(line.split(' | ')[0].slice(2));
+  const mine = report(cells);
+  const text = readFileSync(TABLE, 'utf8');
+  const heads = [['transport', 'era', ...columns], ['where', 'step', 'what it does']]
+    .map(head => [`| ${['server', ...head].join(' | ')} |`, `|${'---|'.repeat(head.length + 1)}`].join('\n'));
+  const parts = text.split(/^\| server \|.*\n\|[-|]+\n((?:\|.*\n)*)/m);
+  assert.equal(parts.length, 5, 'expected two tables in SERVERS.md');
+  for (const [at, head] of heads.entries()) {
+    const old = parts[at * 2 + 1].split('\n').filter(Boolean);
+    const all = [...old.filter(line => place(line) !== order.indexOf(server.package)), ...mine[at]].filter(line => place(line) >= 0);
+    // Stable: the rows of one server stay in their order.
+    all.sort((one, other) => place(one) - place(other));
+    parts[at * 2 + 1] = `${[head, ...all].join('\n')}\n`;
+  }
+  const wanted = parts.join('');
+  if (options.write) {
+    writeFileSync(TABLE, wanted);
+  } else if (wanted !== text) {
     failed += 1;
-    console.log(`FAIL ${label}: the table of SERVERS.md differs (servers.mjs --write)\n     table: ${rows.get(key(line))}\n     run:   ${line}`);
+    const [had, has] = [text, wanted].map(text => new Set(text.split('\n')));
+    console.log(`FAIL ${label}: expected what the run shows in SERVERS.md (servers.mjs --write)`);
+    for (const line of had) if (!has.has(line)) console.log(`     file: ${line}`);
+    for (const line of has) if (!had.has(line)) console.log(`     run:  ${line}`);
   }
 }
 
 const queue = Object.entries(server.transports)
   .filter(([transport]) => !options.transport || transport === options.transport)
-  .flatMap(([transport, how]) => how.eras.filter(era => !options.era || era === options.era).map(era => () => cell(transport, how, era)));
-const cells = [];
+  .flatMap(([transport, how]) => how.eras.filter(era => !options.era || era === options.era).map(era => [transport, how, era]));
+const whole = !options.transport && !options.era && !options['may-skip'];
+// Those that start at once end in any order.
+const cells = queue.map(() => undefined);
+const left = [...queue.entries()];
 await Promise.all(Array.from({ length: AT_ONCE }, async () => {
-  for (let next; (next = queue.shift());) cells.push(await next());
+  for (let next; (next = left.shift());) cells[next[0]] = await cell(...next[1]);
 }));
-if (!options['may-skip']) record(cells);
+if (whole) record(cells);
 console.log(`${label}: ${passed} steps passed, ${failed} failed${skipped ? `, ${skipped} skipped` : ''}`);
 process.exit(failed === 0 && passed > 0 ? 0 : 1);

@@ -318,47 +318,6 @@ fn a_flood_of_requests_stops_the_reading() {
     assert!(rig.link.wants_input());
 }
 
-/// Nothing about a call depends on how many others there are.
-#[test]
-fn a_hundred_thousand_calls_may_wait() {
-    const MANY: usize = 100_000;
-    let mut limits = mcp_proto::limits::Limits::default();
-    limits.output_high_water = usize::MAX;
-    let (client, mut rig) = Rig::modern(client().limits(limits), tools());
-    let mut calls: Vec<_> = (0..MANY).map(|_| client.call_tool("x", ())).collect();
-    for call in &mut calls {
-        assert!(poll(call).is_pending());
-    }
-    rig.settle();
-    let ids: Vec<String> = rig
-        .link
-        .output()
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .map(|line| {
-            let line = std::str::from_utf8(line).unwrap();
-            line.split("\"id\":").nth(1).unwrap().split([',', '}']).next().unwrap().to_owned()
-        })
-        .collect();
-    assert_eq!(ids.len(), MANY);
-    let written = rig.link.output().len();
-    rig.link.advance(written);
-    let mut answers = String::new();
-    for id in ids.iter().rev().take(MANY / 2) {
-        answers.push_str(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n"));
-    }
-    rig.text(answers.trim_end());
-    let rest = calls.split_off(MANY / 2);
-    for call in rest {
-        now(call).unwrap();
-    }
-    // The others are given up, all at once.
-    drop(calls);
-    rig.settle();
-    let written = rig.link.output();
-    assert_eq!(written.iter().filter(|byte| **byte == b'\n').count(), MANY / 2);
-}
-
 #[test]
 fn options_of_the_machine_can_be_given_whole() {
     let (client, mut rig) = Rig::modern(client(), tools());

@@ -8,6 +8,7 @@ mod ends;
 mod http;
 mod listen;
 mod lists;
+mod many;
 mod memory;
 mod rig;
 mod rounds;

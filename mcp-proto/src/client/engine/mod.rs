@@ -155,4 +155,6 @@ impl Engine {
 }
 
 #[cfg(test)]
+mod steps;
+#[cfg(test)]
 mod tests;

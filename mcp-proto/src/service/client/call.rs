@@ -94,7 +94,7 @@ impl<'p, R: Request> Call<'p, R> {
     }
 
     /// Hears of progress, in order and before the result: where the call is awaited. If that is not often
-    /// enough, the oldest of more than 256 are left out.
+    /// enough, the oldest of more than 256 are left out, or of more than 64 KiB of text.
     pub fn on_progress<'q>(mut self, hear: impl FnMut(Progress) + Send + 'q) -> Call<'q, R>
     where
         'p: 'q,

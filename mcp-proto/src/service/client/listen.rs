@@ -9,10 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::handle::Handle;
 use super::shared::{Command, Shared};
+use super::slot::{MOST_TEXT, text_of};
 use crate::client::{CallError, CallId, CallOptions, Change};
 use crate::model::{SubscriptionFilter, Task};
 
-/// Most that waits to be heard; more of it becomes [`Heard::Gap`].
+/// Most that waits to be heard; more of it, or too much text in it, becomes [`Heard::Gap`].
 const MOST_HEARD: usize = 256;
 
 /// What a [`Subscription`] tells.
@@ -54,9 +55,21 @@ struct State {
     call: Option<CallId>,
     granted: Option<SubscriptionFilter>,
     heard: VecDeque<Heard>,
+    /// Bytes of text in what was heard.
+    text: usize,
     end: Option<Result<(), CallError>>,
     waker: Option<Waker>,
     dropped: bool,
+}
+
+impl Heard {
+    fn text(&self) -> usize {
+        match self {
+            Self::Changed(Change::Resource(uri)) => uri.len(),
+            Self::Task(task) => text_of(task),
+            Self::Changed(_) | Self::Gap => 0,
+        }
+    }
 }
 
 impl Feed {
@@ -118,12 +131,20 @@ impl State {
         if self.heard.contains(&heard) {
             return;
         }
-        if self.heard.len() >= MOST_HEARD {
+        self.text += heard.text();
+        if self.heard.len() >= MOST_HEARD || self.text > MOST_TEXT {
             self.heard.clear();
             self.heard.push_back(Heard::Gap);
+            self.text = 0;
             return;
         }
         self.heard.push_back(heard);
+    }
+
+    fn next(&mut self) -> Option<Heard> {
+        let heard = self.heard.pop_front()?;
+        self.text -= heard.text();
+        Some(heard)
     }
 
     fn wait(&mut self, cx: &Context<'_>) {
@@ -198,7 +219,7 @@ impl Subscription {
     /// As there.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Heard, CallError>>> {
         let mut state = self.feed.lock();
-        if let Some(heard) = state.heard.pop_front() {
+        if let Some(heard) = state.next() {
             return Poll::Ready(Some(Ok(heard)));
         }
         match &mut state.end {

@@ -12,6 +12,9 @@ use crate::model::{Progress, Task};
 /// Most news of a call that wait for its future to be polled; the oldest go first.
 const MOST_NEWS: usize = 256;
 
+/// Most bytes of text in what waits to be heard. A server writes as much of it as it likes.
+pub(super) const MOST_TEXT: usize = 64 << 10;
+
 #[derive(Default)]
 pub(super) struct Slot(Mutex<State>);
 
@@ -21,6 +24,8 @@ struct State {
     call: Option<CallId>,
     outcome: Option<Outcome>,
     news: VecDeque<News>,
+    /// Bytes of text in the news.
+    text: usize,
     waker: Option<Waker>,
     /// Nobody waits any more.
     dropped: bool,
@@ -40,6 +45,32 @@ pub(super) enum Outcome {
 pub(super) enum News {
     Progress(Progress),
     Task(Task),
+}
+
+impl News {
+    fn text(&self) -> usize {
+        match self {
+            Self::Progress(progress) => progress.message.as_ref().map_or(0, |message| message.len()),
+            Self::Task(task) => text_of(task),
+        }
+    }
+}
+
+/// Bytes of text in what is told of a task.
+pub(super) fn text_of(task: &Task) -> usize {
+    let message = task.status_message.as_ref().map_or(0, |message| message.len());
+    task.task_id.len() + task.created_at.len() + task.last_updated_at.len() + message
+}
+
+impl State {
+    /// The newest says most: it stays, whatever it takes.
+    fn tell(&mut self, news: News) {
+        self.text += news.text();
+        self.news.push_back(news);
+        while self.news.len() > MOST_NEWS || (self.news.len() > 1 && self.text > MOST_TEXT) {
+            self.text -= self.news.pop_front().map_or(0, |oldest| oldest.text());
+        }
+    }
 }
 
 impl Slot {
@@ -78,10 +109,7 @@ impl Slot {
         if state.dropped {
             return;
         }
-        if state.news.len() >= MOST_NEWS {
-            state.news.pop_front();
-        }
-        state.news.push_back(news);
+        state.tell(news);
         let waker = state.waker.take();
         drop(state);
         waker.into_iter().for_each(Waker::wake);
@@ -91,6 +119,7 @@ impl Slot {
     pub(super) fn poll(&self, cx: &mut Context<'_>) -> (VecDeque<News>, Poll<Outcome>) {
         let mut state = self.lock();
         let news = core::mem::take(&mut state.news);
+        state.text = 0;
         if let Some(outcome) = state.outcome.take() {
             return (news, Poll::Ready(outcome));
         }

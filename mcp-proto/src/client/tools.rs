@@ -63,10 +63,10 @@ impl Tools {
     pub(crate) fn learn(&mut self, page: &str) {
         let Ok((page, _)) = ListToolsResult::decode_each(page) else { return };
         for tool in page.tools {
-            let output = tool.output_schema.as_ref().map_or(0, |schema| schema.get().len());
-            let described = tool.description.as_ref().map_or(0, |text| text.len());
-            let bytes = 256 + tool.name.len() + tool.input_schema.get().len() + output + described;
             self.forget(&tool.name);
+            // All of it counts: titles, icons and metadata are as long as a server likes.
+            let Ok(text) = serde_json::to_string(&tool) else { continue };
+            let bytes = 256 + text.len();
             // One whose annotations are wrong is not called over HTTP.
             let Ok(headers) = tool.input_schema.header_arguments() else { continue };
             if self.known.len() < self.max && self.bytes + bytes <= self.max_bytes {

@@ -136,6 +136,19 @@ fn definitions_are_bounded_and_replaced() {
     assert_eq!(known(&mut script, "a").as_deref(), Some("2"));
     list(&mut script, json!([tool("a", &"x".repeat(3000))]));
     assert_eq!(known(&mut script, "a"), None);
+    // Whatever part of it is long.
+    for (member, long) in [
+        ("title", json!("x".repeat(3000))),
+        ("annotations", json!({"title": "x".repeat(3000)})),
+        ("icons", json!([{"src": "x".repeat(3000)}])),
+        ("_meta", json!({"x": "x".repeat(3000)})),
+        ("outputSchema", json!({"type": "object", "description": "x".repeat(3000)})),
+    ] {
+        let mut large = tool("a", "");
+        large[member] = long;
+        list(&mut script, json!([large]));
+        assert_eq!(known(&mut script, "a"), None, "{member}");
+    }
     list(&mut script, json!([tool("c", "3")]));
     assert_eq!(known(&mut script, "c").as_deref(), Some("3"));
     assert!(Limits::default().max_pages > 1);

@@ -1,6 +1,7 @@
 //! The envelope: what kind of message a frame holds.
 
 use alloc::borrow::Cow;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde_json::value::RawValue;
@@ -8,7 +9,7 @@ use serde_json::value::RawValue;
 use super::id::str_from_json;
 use super::members::{Object, Shape};
 use super::scan::{Fault, Scanner};
-use super::{Error, Members, RequestId};
+use super::{Error, Members, RequestId, write_str};
 use crate::limits::Limits;
 
 /// What one frame holds.
@@ -99,6 +100,23 @@ impl<'b> Params<'b> {
     #[must_use]
     pub const fn members(&self) -> &Members<'b> {
         &self.object.members
+    }
+
+    /// The members but `_meta`, as the text of one object.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut text = Vec::from(*b"{");
+        for (name, value) in self.members().iter() {
+            if text.len() > 1 {
+                text.push(b',');
+            }
+            write_str(&mut text, name);
+            text.push(b':');
+            text.extend_from_slice(value.get().as_bytes());
+        }
+        text.push(b'}');
+        // Of what was text every part is.
+        String::from_utf8(text).unwrap_or_default()
     }
 
     /// The members of `_meta`.

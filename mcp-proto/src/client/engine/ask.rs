@@ -3,7 +3,6 @@
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::Engine;
@@ -14,7 +13,7 @@ use crate::model::meta::key;
 use crate::model::{
     ClientCapabilities, InputKind, InputRequest, InputResponse, ProtocolVersion, check_tool_use,
 };
-use crate::rpc::{self, Error, Members, Params, RequestId, code, write_str};
+use crate::rpc::{self, Error, Members, Params, RequestId, code};
 
 /// The requests that wait for an answer of the driver.
 #[derive(Debug, Default)]
@@ -128,7 +127,7 @@ impl Engine {
         if self.asks.open.len() >= self.config.limits.max_asks {
             return Err(Error::new(code::INTERNAL_ERROR, "Too many requests are open"));
         }
-        let request = InputRequest::decode(kind, &object(params)).map_err(|fault| {
+        let request = InputRequest::decode(kind, &params.to_json()).map_err(|fault| {
             Error::invalid_params(alloc::format!("Invalid params {}", fault.within("/params")))
         })?;
         // An undeclared mode or option of a method that is declared. [spec: 2025-11-25 client/elicitation]
@@ -185,21 +184,6 @@ fn supports(has: &ClientCapabilities, kind: InputKind, version: ProtocolVersion)
         InputKind::CreateMessage => has.supports_sampling(),
         InputKind::ListRoots => has.supports_roots(),
     }
-}
-
-/// The members of params as one object again.
-fn object(params: &Params<'_>) -> String {
-    let mut text = Vec::from(*b"{");
-    for (name, value) in params.members().iter() {
-        if text.len() > 1 {
-            text.push(b',');
-        }
-        write_str(&mut text, name);
-        text.push(b':');
-        text.extend_from_slice(value.get().as_bytes());
-    }
-    text.push(b'}');
-    String::from_utf8(text).unwrap_or_default()
 }
 
 fn write_result(out: &mut Vec<u8>, id: &RequestId, result: impl FnOnce(&mut Vec<u8>)) {

@@ -45,23 +45,11 @@ impl Engine {
             Str::Borrowed(R::METHOD)
         };
         let call = Call {
-            method,
             known,
-            params: params.into_boxed_str(),
             legacy_params,
             subject: request.subject().map(Box::from),
-            stage: Stage::Queued,
-            wire: None,
-            token: None,
-            progress: None,
-            due: how.timeout.map(|timeout| now + timeout),
             cap: options.max_time.map(|most| now + most),
-            retry: None,
-            rounds: 0,
-            version_retries: 0,
-            asks_task: false,
-            epoch: 0,
-            how,
+            ..Call::new(method, params.into_boxed_str(), Stage::Queued, how, now)
         };
         self.open_call(call, now, out)
     }
@@ -208,6 +196,22 @@ impl Engine {
         };
         let config = &self.config;
         out.request(&about, |out| write::call(config, call, wire, version, out));
+    }
+
+    /// Sends a request that no caller made: `params` is an object. Its id on the wire.
+    pub(super) fn send_own<O: Outbox>(
+        &mut self,
+        purpose: Purpose,
+        method: &'static str,
+        version: ProtocolVersion,
+        params: &str,
+        out: &mut O,
+    ) -> i64 {
+        let wire = self.table.open_wire(purpose);
+        let about = About { wire, purpose, method, version, headers: &[] };
+        let config = &self.config;
+        out.request(&about, |out| write::own(config, wire, method, version, out, params));
+        wire
     }
 
     /// Sends what a request asked once more, under a fresh id: after the transport corrected something.

@@ -10,12 +10,12 @@ use alloc::vec::Vec;
 
 use serde_json::value::RawValue;
 
+use super::Engine;
 use super::table::{Call, How, Listening, Stage};
-use super::{Engine, write};
 use crate::client::config::CallOptions;
 use crate::client::error::CallError;
 use crate::client::event::{CallId, Change, Event, ViolationKind};
-use crate::client::outbox::{About, Outbox, Purpose};
+use crate::client::outbox::{Outbox, Purpose};
 use crate::model::method::ServerMethod;
 use crate::model::{ProtocolVersion, Str, SubscriptionFilter};
 use crate::rpc::write_str;
@@ -32,25 +32,10 @@ impl Engine {
     ) -> Result<CallId, CallError> {
         let json = serde_json::to_string(&filter).map_err(CallError::malformed_params)?;
         let how = How { progress: false, reset_on_progress: false, log_level: None, ..How::of(options) };
-        let call = Call {
-            method: Str::Borrowed(ServerMethod::Listen.as_str()),
-            known: None,
-            params: alloc::format!("{{\"notifications\":{json}}}").into_boxed_str(),
-            legacy_params: None,
-            subject: None,
-            due: how.timeout.map(|timeout| now + timeout),
-            cap: None,
-            stage: Stage::Listen(Box::new(Listening { filter, granted: None, asked: BTreeMap::new() })),
-            wire: None,
-            token: None,
-            progress: None,
-            retry: None,
-            rounds: 0,
-            version_retries: 0,
-            asks_task: false,
-            epoch: 0,
-            how,
-        };
+        let method = Str::Borrowed(ServerMethod::Listen.as_str());
+        let params = alloc::format!("{{\"notifications\":{json}}}").into_boxed_str();
+        let stage = Stage::Listen(Box::new(Listening { filter, granted: None, asked: BTreeMap::new() }));
+        let call = Call::new(method, params, stage, how, now);
         self.open_call(call, now, out)
     }
 
@@ -179,15 +164,11 @@ impl Engine {
         version: ProtocolVersion,
         out: &mut O,
     ) -> i64 {
-        let wire = self.table.open_wire(purpose);
         let mut params = Vec::from(*b"{\"uri\":");
         write_str(&mut params, uri);
         params.push(b'}');
         let params = String::from_utf8(params).unwrap_or_default();
-        let about = About { wire, purpose, method, version, headers: &[] };
-        let config = &self.config;
-        out.request(&about, |out| write::own(config, wire, method, version, out, &params));
-        wire
+        self.send_own(purpose, method, version, &params, out)
     }
 
     /// A subscription that was taken out of the table is over: a legacy server is told where that matters.

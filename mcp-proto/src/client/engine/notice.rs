@@ -1,8 +1,6 @@
 //! Notifications of the server.
 
 use alloc::borrow::{Cow, ToOwned};
-use alloc::string::String;
-use alloc::vec::Vec;
 
 use serde::de::DeserializeOwned;
 
@@ -16,7 +14,7 @@ use crate::model::{
     SubscriptionsAcknowledged, Task,
 };
 use crate::rpc::de::DecodeError;
-use crate::rpc::{Params, RequestId, de, write_str};
+use crate::rpc::{Params, RequestId, de};
 use crate::time::Instant;
 
 impl Engine {
@@ -186,18 +184,7 @@ impl Engine {
 /// Reads params, which were split into members already.
 fn read<T: DeserializeOwned>(params: &Params<'_>) -> Result<T, DecodeError> {
     params.check().map_err(|error| DecodeError::new(error.message.into_owned()))?;
-    let mut text = Vec::from(*b"{");
-    for (name, value) in params.members().iter() {
-        if text.len() > 1 {
-            text.push(b',');
-        }
-        write_str(&mut text, name);
-        text.push(b':');
-        text.extend_from_slice(value.get().as_bytes());
-    }
-    text.push(b'}');
-    let text = String::from_utf8(text).unwrap_or_default();
-    de::from_str(&text).map_err(|fault| fault.within("/params"))
+    de::from_str(&params.to_json()).map_err(|fault| fault.within("/params"))
 }
 
 fn unreadable(method: &str, fault: &DecodeError) -> Option<Event<'static>> {

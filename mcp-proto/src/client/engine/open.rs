@@ -11,11 +11,11 @@ use alloc::vec::Vec;
 
 use serde_json::value::RawValue;
 
-use super::{Engine, write};
+use super::Engine;
 use crate::client::config::{Mode, Verdict};
 use crate::client::error::{CallError, VersionMismatch};
 use crate::client::event::{Event, ServerFacts};
-use crate::client::outbox::{About, Notice, Outbox, Purpose};
+use crate::client::outbox::{Notice, Outbox, Purpose};
 use crate::model::view::write_or_empty;
 use crate::model::{DiscoverResult, InitializeResult, ProtocolVersion, Str};
 use crate::rpc::{self, Error, code, de, write_str};
@@ -103,15 +103,12 @@ impl Engine {
         out: &mut O,
     ) {
         tried.push(version);
-        let wire = self.table.open_wire(Purpose::Probe);
+        let wire = self.send_own(Purpose::Probe, DISCOVER, version, "{}", out);
         // Silence is an answer where there is another handshake to go on with. Else a server that takes long to
         // start would be given up for nothing.
         let falls_back = !self.mirrors && self.config.preferred_legacy().is_some();
         let due = now + if falls_back { self.config.probe_timeout } else { self.config.handshake_timeout };
         self.phase = Phase::Probing { wire, version, due, tried };
-        let about = About { wire, purpose: Purpose::Probe, method: DISCOVER, version, headers: &[] };
-        let config = &self.config;
-        out.request(&about, |out| write::own(config, wire, DISCOVER, version, out, "{}"));
     }
 
     pub(super) fn initialize<O: Outbox>(
@@ -122,9 +119,6 @@ impl Engine {
         out: &mut O,
     ) {
         tried.push(version);
-        let wire = self.table.open_wire(Purpose::Handshake);
-        let due = now + self.config.handshake_timeout;
-        self.phase = Phase::Handshake { wire, version, due, tried };
         let mut params = Vec::new();
         params.extend_from_slice(b"{\"protocolVersion\":");
         write_str(&mut params, version.as_str());
@@ -134,9 +128,9 @@ impl Engine {
         write_or_empty(&mut params, version, &self.config.identity);
         params.push(b'}');
         let params = alloc::string::String::from_utf8(params).unwrap_or_default();
-        let about = About { wire, purpose: Purpose::Handshake, method: INITIALIZE, version, headers: &[] };
-        let config = &self.config;
-        out.request(&about, |out| write::own(config, wire, INITIALIZE, version, out, &params));
+        let wire = self.send_own(Purpose::Handshake, INITIALIZE, version, &params, out);
+        let due = now + self.config.handshake_timeout;
+        self.phase = Phase::Handshake { wire, version, due, tried };
     }
 
     /// The answer to the probe, or its lack.

@@ -152,22 +152,11 @@ impl Engine {
         let how = How::of(options);
         let call = Call {
             known: ServerMethod::parse(&parked.method),
-            method: parked.method,
-            params: params.get().into(),
-            legacy_params: None,
             subject: parked.subject.map(String::into_boxed_str),
-            stage,
-            wire: None,
-            token: None,
-            progress: None,
-            due: how.timeout.map(|timeout| now + timeout),
             cap: options.max_time.map(|most| now + most),
             retry,
             rounds: parked.rounds,
-            version_retries: 0,
-            asks_task: false,
-            epoch: 0,
-            how,
+            ..Call::new(parked.method, params.get().into(), stage, how, now)
         };
         self.open_call(call, now, out)
     }

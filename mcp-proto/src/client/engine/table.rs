@@ -143,6 +143,31 @@ impl How {
 }
 
 impl Call {
+    /// One that was not sent yet. Its time begins.
+    pub(crate) fn new(method: Str, params: Box<str>, stage: Stage, how: How, now: Instant) -> Self {
+        let mut call = Self {
+            method,
+            known: None,
+            params,
+            legacy_params: None,
+            subject: None,
+            how,
+            stage,
+            wire: None,
+            token: None,
+            progress: None,
+            due: None,
+            cap: None,
+            retry: None,
+            rounds: 0,
+            version_retries: 0,
+            asks_task: false,
+            epoch: 0,
+        };
+        call.expect_answer(now);
+        call
+    }
+
     /// The next moment at which something is to happen without the server.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let poll = match &self.stage {

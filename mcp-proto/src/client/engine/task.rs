@@ -14,12 +14,12 @@ use core::time::Duration;
 
 use serde_json::value::RawValue;
 
+use super::Engine;
 use super::table::{Call, Stage};
-use super::{Engine, write};
 use crate::client::config::TaskUse;
 use crate::client::error::CallError;
 use crate::client::event::{CallId, Event, Kind, Round};
-use crate::client::outbox::{About, Outbox, Purpose};
+use crate::client::outbox::{Outbox, Purpose};
 use crate::model::method::ServerMethod;
 use crate::model::{
     CreateTaskResult, DetailedTask, InputRequests, InputResponses, Json, Members, ProtocolVersion, Str, Task,
@@ -177,16 +177,12 @@ impl Engine {
         version: ProtocolVersion,
         out: &mut O,
     ) -> i64 {
-        let wire = self.table.open_wire(purpose);
         let mut params = Vec::from(*b"{\"taskId\":");
         write_str(&mut params, task_id);
         params.extend_from_slice(more.as_bytes());
         params.push(b'}');
         let params = String::from_utf8(params).unwrap_or_default();
-        let about = About { wire, purpose, method, version, headers: &[] };
-        let config = &self.config;
-        out.request(&about, |out| write::own(config, wire, method, version, out, &params));
-        wire
+        self.send_own(purpose, method, version, &params, out)
     }
 
     /// Nobody waits for a task any more.

@@ -46,17 +46,7 @@ pub(crate) fn params<T: Serialize + ?Sized>(
             (String::from(name), crate::model::Json::from(alloc::borrow::ToOwned::to_owned(value)))
         })
         .collect();
-    let mut rest = Vec::from(*b"{");
-    for (at, (name, value)) in split.members().iter().enumerate() {
-        if at > 0 {
-            rest.push(b',');
-        }
-        write_str(&mut rest, name);
-        rest.push(b':');
-        rest.extend_from_slice(value.get().as_bytes());
-    }
-    rest.push(b'}');
-    Ok((String::from_utf8(rest).map_err(CallError::malformed_params)?, Some(meta)))
+    Ok((split.to_json(), Some(meta)))
 }
 
 /// Appends the request of a call.

@@ -22,7 +22,7 @@ use crate::model::method::ServerMethod;
 use crate::model::{
     InputRequest, InputResponses, Json, ListRootsResult, LoggingLevel, Root, Str, SubscriptionFilter,
 };
-use crate::rpc::{Batch, write_str};
+use crate::rpc::Batch;
 use crate::time::Instant;
 
 /// How long a subscription whose stream broke is left alone before it is opened again, at first and at most.
@@ -497,18 +497,8 @@ impl Hub {
         if !self.hooks.hears_notifications() {
             return;
         }
-        let mut text = Vec::from(*b"{");
-        for (name, value) in notice.params.members().iter() {
-            if text.len() > 1 {
-                text.push(b',');
-            }
-            write_str(&mut text, name);
-            text.push(b':');
-            text.extend_from_slice(value.get().as_bytes());
-        }
-        text.push(b'}');
-        let params = core::str::from_utf8(&text).ok().and_then(|text| Json::parse(text).ok());
-        self.hooks.notification(&notice.method, &params.unwrap_or_else(Json::empty_object));
+        let params = Json::parse(&notice.params.to_json()).unwrap_or_else(|_| Json::empty_object());
+        self.hooks.notification(&notice.method, &params);
     }
 
     /// The user of the client is done with it.

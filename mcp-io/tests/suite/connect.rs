@@ -14,7 +14,7 @@ use super::programs::program;
 use super::service::{Stage, server};
 use crate::rt;
 
-pub(super) fn client() -> ClientBuilder {
+pub(crate) fn client() -> ClientBuilder {
     Client::new("suite", "1")
 }
 

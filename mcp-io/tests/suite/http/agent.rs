@@ -361,7 +361,7 @@ fn hosts_that_cannot_be_reached_are_errors() {
     });
 }
 
-#[cfg(feature = "tls-ring")]
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 mod tls {
     use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
     use rustls::{ServerConfig, ServerConnection, StreamOwned};

@@ -1,6 +1,8 @@
 //! Streamable HTTP.
 
 mod agent;
+#[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+mod alpn;
 mod connect;
 mod h2;
 mod hostile;
@@ -8,6 +10,7 @@ mod mounted;
 mod peer;
 mod serving;
 mod streams;
+mod tokens;
 
 use std::future::Future;
 use std::net::SocketAddr;

@@ -148,6 +148,20 @@ fn what_comes_twice_counts_once() {
     assert!(driver.events().is_empty() && driver.sent().is_empty());
 }
 
+/// A second head changes nothing about a response that has begun: its request was taken and is not sent again.
+#[test]
+fn a_response_begins_once() {
+    for status in [307, 401, 404] {
+        let mut driver = small();
+        let call = driver.tool("a", json!({}));
+        let sent = driver.one();
+        driver.head(&sent, 200, &[("content-type", "application/json")]);
+        driver.head(&sent, status, &[("location", "/a")]);
+        assert!(driver.sent().is_empty() && driver.events().is_empty(), "{status}");
+        driver.with(|client, now, out| assert!(client.cancel(call, None, now, out)));
+    }
+}
+
 /// One thing that a driver may do with a request that is on its way.
 #[derive(Debug, Clone)]
 enum Act {

@@ -34,6 +34,10 @@ impl Client {
         out: &mut Vec<Action>,
     ) -> Kind {
         let Some(exchange) = self.traffic.open.get_mut(&id) else { return Kind::Nothing };
+        if exchange.status.is_some_and(|earlier| earlier >= 200) {
+            // A response begins once: what it was for may be on its way elsewhere, or taken.
+            return Kind::Nothing;
+        }
         exchange.status = Some(status);
         if is_redirect(status) && !matches!(exchange.role, Role::Over) {
             self.redirect(id, status, fields, now, out);

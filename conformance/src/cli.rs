@@ -19,7 +19,7 @@ use crate::revision::Revision;
 use crate::run::{self, Baseline, Manner, Plan, Selection};
 use crate::schema::Schemas;
 use crate::subject::{Command, Running, Served, Subject};
-use crate::{corpus, probe, requirement};
+use crate::{corpus, invariants, probe, requirement};
 
 /// Replays recorded exchanges of the Model Context Protocol against an implementation.
 #[derive(Debug, Parser)]
@@ -413,24 +413,45 @@ fn exchanges() -> Result<String, String> {
 }
 
 fn requirements() -> Result<String, String> {
-    let mut citing: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
+    let mut citing: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for name in corpus::names() {
         let Some(exchange) = corpus::load(name) else { continue };
         for id in exchange.map_err(|error| error.to_string())?.cited() {
-            citing.entry(id.to_owned()).or_default().push(name);
+            citing.entry(id.to_owned()).or_default().push(name.to_owned());
         }
     }
-    let mut text = String::new();
-    let mut checked = 0;
+    let by_exchanges = citing.len();
+    for (rule, id) in invariants::citing() {
+        citing.entry(id.to_owned()).or_default().push(format!("invariant:{rule}"));
+    }
+    let unseen: BTreeMap<_, _> = requirement::unseen().map(|row| (row.id, row)).collect();
+    let (mut text, mut open) = (String::new(), 0);
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
     for row in requirement::all() {
-        let exchanges = citing.get(row.id).map(|names| names.join(",")).unwrap_or_default();
-        checked += usize::from(!exchanges.is_empty());
-        let shown = if exchanges.is_empty() { "-" } else { &exchanges };
-        let fields = [row.id, row.scope, row.role, row.word, row.area, row.text, row.source, shown];
+        let shown = match (citing.get(row.id), unseen.get(row.id)) {
+            (Some(checks), _) => checks.join(","),
+            (None, Some(why)) => {
+                *kinds.entry(why.kind).or_default() += 1;
+                format!("unseen ({}): {}", why.kind, why.reason)
+            }
+            (None, None) => {
+                open += 1;
+                "-".to_owned()
+            }
+        };
+        let fields = [row.id, row.scope, row.role, row.word, row.area, row.text, row.source, &shown];
         text.push_str(&fields.join("\t"));
         text.push('\n');
     }
-    text.push_str(&format!("{checked} of {} checked by an exchange\n", requirement::all().count()));
+    let by_invariants = citing.len() - by_exchanges;
+    let cannot: usize = kinds.values().sum();
+    let of_kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    text.push_str(&format!(
+        "{} rows: {by_exchanges} checked by an exchange, {by_invariants} by an invariant alone, {cannot} cannot be \
+         seen ({}), {open} open\n",
+        requirement::all().count(),
+        of_kinds.join(", "),
+    ));
     Ok(text)
 }
 

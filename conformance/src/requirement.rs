@@ -3,6 +3,8 @@
 //! Both tables are data (`requirements.tsv`, `cases.tsv`), part of the binary. A requirement has its source in
 //! the specification. A case has none there, but implementations met it; nothing stronger than a warning
 //! follows from it alone, unless its level says so.
+//!
+//! What no peer can see from outside has its reason in a third table (`unseen.tsv`).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -66,6 +68,37 @@ impl Requirement {
     }
 }
 
+/// Why an obligation cannot be checked from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Unseen {
+    /// The id of the obligation.
+    pub id: &'static str,
+    /// What it is instead: one of [`KINDS`].
+    pub kind: &'static str,
+    /// The reason, in one sentence.
+    pub reason: &'static str,
+}
+
+/// The kinds of obligations that cannot be seen, each with what it means.
+pub const KINDS: [(&str, &str); 7] = [
+    ("judgement", "its author or operator alone can tell, as the text gives no measure"),
+    ("inside", "what a process does with what it knows, without a trace in what it sends"),
+    ("people", "what a person sees, is asked, or decides"),
+    ("documents", "what is written in documents, designs and plans"),
+    ("elsewhere", "what happens between the subject and others than its peer"),
+    ("summary", "it repeats what rows of its own say"),
+    ("void", "no message can keep or break it on this side"),
+];
+
+/// Every obligation that cannot be seen from outside, with the reason.
+pub fn unseen() -> impl Iterator<Item = Unseen> {
+    include_str!("../unseen.tsv").lines().skip(1).filter_map(|line| {
+        let mut fields = line.split('\t');
+        Some(Unseen { id: fields.next()?, kind: fields.next()?, reason: fields.next()? })
+    })
+}
+
 /// Every requirement in the order of the table, then every case.
 pub fn all() -> impl Iterator<Item = &'static Requirement> {
     TABLE.rows.iter()
@@ -119,6 +152,19 @@ mod tests {
         assert_eq!(all().count(), expected);
         assert_eq!(TABLE.by_id.len(), expected, "ids are unique");
         assert!(expected > 880);
+    }
+
+    #[test]
+    fn every_row_of_the_unseen_is_whole() {
+        let table = include_str!("../unseen.tsv");
+        assert_eq!(unseen().count(), table.lines().count() - 1);
+        for line in table.lines().skip(1) {
+            let fields: Vec<_> = line.split('\t').collect();
+            assert!(matches!(fields.as_slice(), [_, _, reason] if reason.ends_with('.')), "{line}");
+        }
+        for row in unseen() {
+            assert!(KINDS.iter().any(|(kind, _)| *kind == row.kind), "{}: no kind `{}`", row.id, row.kind);
+        }
     }
 
     #[test]

@@ -152,7 +152,14 @@ fn the_lists_name_every_exchange_and_every_requirement() {
     let rows = text(&suite(&["list", "--requirements"]).stdout);
     let row = rows.lines().find(|line| line.starts_with("S-TOOL-13\t")).unwrap();
     assert!(row.contains("tools/structured-sum"), "{row}");
+    let ends = |id: &str, end: &str| {
+        let row = rows.lines().find(|line| line.starts_with(&format!("{id}\t"))).unwrap();
+        assert!(row.split('\t').next_back().unwrap().starts_with(end), "{row}");
+    };
+    ends("B-META-05", "invariant:meta-keys");
+    ends("S-TOOL-18", "unseen (judgement): ");
     assert!(rows.lines().count() > 880);
+    assert!(rows.lines().last().unwrap().contains(" cannot be seen ("), "{rows}");
 }
 
 #[cfg(unix)]

@@ -57,7 +57,7 @@ const LATEST: Revision = Revision::V2025_11_25;
 const MODERN: Revision = Revision::V2026_07_28;
 
 /// Fault, exchange, revision, the requirement it breaks, and whether that is a warning only.
-const PLANTED: [(&str, &str, Revision, &str, Verdict); 48] = [
+const PLANTED: [(&str, &str, Revision, &str, Verdict); 51] = [
     ("no-version-check", "headers/version-differs", MODERN, "S-HDR-01", Verdict::Failed),
     ("version-may-lack", "headers/version-missing", MODERN, "H07", Verdict::Failed),
     ("no-method-check", "headers/method-differs", MODERN, "S-HDR-20", Verdict::Failed),
@@ -104,6 +104,9 @@ const PLANTED: [(&str, &str, Revision, &str, Verdict); 48] = [
     ("odd-session-id", "ping/answers", LEGACY, "LS-SESS-02", Verdict::Failed),
     ("adopts-session-id", "sessions/handshake-under-a-stale-id", LEGACY, "LS-SESS-01", Verdict::Warning),
     ("ends-nothing", "sessions/ended", LEGACY, "LS-SESS-04", Verdict::Failed),
+    ("open-to-all", "auth/each-request-has-its-token", MODERN, "S-SEC-09", Verdict::Failed),
+    ("open-to-all", "auth/metadata-by-the-challenge", LATEST, "S-AUTHD-02", Verdict::Failed),
+    ("broadcasts", "methods/two-streams", LEGACY, "LS-HTTP-15", Verdict::Failed),
     ("any-version", "versions/unknown", LEGACY, "LS-VER-02", Verdict::Failed),
     ("mints", "sessions/modern-needs-none", MODERN, "S-COMPAT-03", Verdict::Warning),
 ];

@@ -18,7 +18,7 @@ use mock::Mock;
 use sse::SseMock;
 
 /// What the mock has.
-const REACH: [&str; 18] = [
+const REACH: [&str; 20] = [
     "lifecycle/handshake",
     "lifecycle/quiet-before-initialized",
     "lifecycle/unknown-version-offered",
@@ -27,12 +27,14 @@ const REACH: [&str; 18] = [
     "lifecycle/unknown-version-requested",
     "envelope/missing-jsonrpc",
     "envelope/byte-order-mark",
+    "envelope/reserved-meta-keys",
     "ping/answers",
     "tools/list",
     "tools/unknown-tool",
     "tools/simple-text",
     "tools/structured-sum",
     "resources/not-found",
+    "resources/traversal",
     "pagination/invalid-cursor",
     "progress/steps",
     "cancellation/slow-call",
@@ -77,7 +79,7 @@ const LEGACY: Revision = Revision::V2025_06_18;
 const MODERN: Revision = Revision::V2026_07_28;
 
 /// Fault, exchange, revision, the requirement it breaks, and whether that is a warning only.
-const PLANTED: [(&str, &str, Revision, &str, Verdict); 44] = [
+const PLANTED: [(&str, &str, Revision, &str, Verdict); 46] = [
     ("banner", "ping/answers", LEGACY, "S-STDIO-01", Verdict::Failed),
     ("writes-mark", "lifecycle/discover", MODERN, "S-STDIO-01", Verdict::Failed),
     ("blank-lines", "ping/answers", LEGACY, "S-STDIO-01", Verdict::Failed),
@@ -92,7 +94,9 @@ const PLANTED: [(&str, &str, Revision, &str, Verdict); 44] = [
     ("silent-errors", "tools/unknown-tool", LEGACY, "T02", Verdict::Failed),
     ("null-member", "tools/list", LEGACY, "E09", Verdict::Failed),
     ("null-schema", "tools/list", Revision::V2025_11_25, "W01", Verdict::Failed),
-    ("odd-meta", "tools/simple-text", LEGACY, "B-META-02", Verdict::Failed),
+    ("odd-meta", "tools/simple-text", LEGACY, "B-META-05", Verdict::Failed),
+    ("knows-all-meta", "envelope/reserved-meta-keys", MODERN, "B-META-01", Verdict::Failed),
+    ("climbs", "resources/traversal", MODERN, "S-RES-15", Verdict::Failed),
     ("legacy-result-type", "ping/answers", LEGACY, "V09", Verdict::Failed),
     ("no-result-type", "tools/simple-text", MODERN, "S-BASE-03", Verdict::Failed),
     ("no-ttl", "tools/list", MODERN, "S-CACHE-01", Verdict::Failed),

@@ -112,10 +112,12 @@ pub enum Offer {
     MetadataAtPath,
     /// They are at the well-known path alone.
     MetadataAtRoot,
+    /// It asks for tokens, and has no metadata at either.
+    NoMetadata,
 }
 
 impl Offer {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Session,
         Self::Stream,
         Self::Ending,
@@ -123,6 +125,7 @@ impl Offer {
         Self::Loopback,
         Self::MetadataAtPath,
         Self::MetadataAtRoot,
+        Self::NoMetadata,
     ];
 
     /// The name used in exchanges and reports.
@@ -136,6 +139,7 @@ impl Offer {
             Self::Loopback => "loopback",
             Self::MetadataAtPath => "metadata-at-path",
             Self::MetadataAtRoot => "metadata-at-root",
+            Self::NoMetadata => "no-metadata",
         }
     }
 }

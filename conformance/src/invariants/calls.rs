@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Breach, Ledger, subscriptions, tables};
+use super::{Breach, Ledger, asks, subscriptions, tables, tasks};
 use crate::revision::Revision;
 
 pub(super) fn check(ledger: &mut Ledger, members: &Map<String, Value>, breaches: &mut Vec<Breach>) {
@@ -16,6 +16,9 @@ pub(super) fn check(ledger: &mut Ledger, members: &Map<String, Value>, breaches:
         return;
     }
     tables::notification(ledger, &method, params, breaches);
+    if matches!(method.as_str(), "notifications/tasks" | "notifications/tasks/status") {
+        tasks::told(ledger, params, "/params", breaches);
+    }
     match method.as_str() {
         "notifications/progress" => progress(ledger, params, breaches),
         "notifications/message" => log(ledger, params, breaches),
@@ -38,13 +41,9 @@ fn progress(ledger: &mut Ledger, params: &Value, breaches: &mut Vec<Breach>) {
     let given = |request: &&mut super::Request| request.token.as_ref() == Some(token);
     let Some(request) = ledger.requests.iter_mut().rev().find(given) else {
         let expected = "a token that a request gave";
-        breaches.push(ledger.must(
-            "progress-token",
-            &["S-PROG-03", "C06"],
-            "/params/progressToken",
-            expected,
-            token,
-        ));
+        let ids: &[&'static str] =
+            if tasks::reports(ledger) { &["S-PROG-03", "C06", "LB-PROG-01"] } else { &["S-PROG-03", "C06"] };
+        breaches.push(ledger.must("progress-token", ids, "/params/progressToken", expected, token));
         return;
     };
     let before = request.progress;
@@ -61,6 +60,7 @@ fn progress(ledger: &mut Ledger, params: &Value, breaches: &mut Vec<Breach>) {
             token,
         ));
     }
+    tasks::progress(ledger, token, breaches);
     if let (Some(before), Some(now)) = (before, value.as_f64())
         && now <= before
     {
@@ -84,7 +84,7 @@ fn log(ledger: &Ledger, params: &Value, breaches: &mut Vec<Breach>) {
             let expected = "no log messages, as `logging` is not declared";
             breaches.push(ledger.must(
                 "log-declared",
-                &["S-LOG-01"],
+                &["S-LOG-01", "LS-LIFE-06"],
                 "/method",
                 expected,
                 &Value::from("notifications/message"),
@@ -104,7 +104,7 @@ fn log(ledger: &Ledger, params: &Value, breaches: &mut Vec<Breach>) {
     };
     if rank(level).is_some_and(|rank| rank < lowest) {
         let expected = format!("`{}` or graver", LEVELS[lowest]);
-        breaches.push(ledger.must("log-level", &["S-LOG-02", "S-LOG-03"], "/params/level", &expected, level));
+        breaches.push(ledger.must("log-level", &["S-LOG-02"], "/params/level", &expected, level));
     }
 }
 
@@ -128,6 +128,11 @@ fn unasked(ledger: &Ledger, method: &str, params: &Value, breaches: &mut Vec<Bre
     match method {
         "notifications/cancelled" => {
             let id = params.get("requestId").unwrap_or(&Value::Null);
+            if ledger.foreign_tasks.contains(id) {
+                let expected = "`tasks/cancel` for a request that asked for a task";
+                let at = "/params/requestId";
+                breaches.push(ledger.must("cancels-task", &["LB-CANCEL-02"], at, expected, id));
+            }
             // A task may be meant by an id in its metadata alone.
             if !id.is_null() && !ledger.foreign.contains(id) {
                 let expected = "the id of a request of the server";
@@ -180,6 +185,9 @@ fn request(ledger: &mut Ledger, id: &Value, method: &str, params: &Value, breach
         breaches.push(ledger.must("fresh-id", &["LB-LIFE-07"], "/id", "an id the server has not used", id));
     }
     ledger.foreign.push(id.clone());
+    if params.get("task").is_some() && ledger.revision == Revision::V2025_11_25 {
+        ledger.foreign_tasks.push(id.clone());
+    }
     if !ledger.opened && method != "ping" {
         let got = Value::from(method);
         let expected = "no request but `ping` before `initialized`";
@@ -200,6 +208,15 @@ fn request(ledger: &mut Ledger, id: &Value, method: &str, params: &Value, breach
         return;
     }
     let capabilities = ledger.client.clone();
+    let part = match method {
+        "sampling/createMessage" => "tasks.requests.sampling.createMessage",
+        _ => "tasks.requests.elicitation.create",
+    };
+    if let Some(task) = params.get("task").filter(|_| !declares(&capabilities, part)) {
+        let expected = format!("no task, as the client does not declare `{part}`");
+        let ids = ["LB-TASK-02", "LB-TASK-03"];
+        breaches.push(ledger.should("client-tasks", &ids, "/params/task", &expected, task));
+    }
     input_request(ledger, &capabilities, method, params, "", breaches);
 }
 
@@ -213,7 +230,7 @@ pub(super) fn input_request(
     at: &str,
     breaches: &mut Vec<Breach>,
 ) {
-    let mut undeclared = |path: &str, ids: &[&'static str]| {
+    let undeclared = |path: &str, ids: &[&'static str], breaches: &mut Vec<Breach>| {
         if !declares(capabilities, path) {
             let expected = format!("no {method} of this kind, as the client does not declare `{path}`");
             breaches.push(ledger.must(
@@ -226,13 +243,27 @@ pub(super) fn input_request(
         }
     };
     match method {
-        "roots/list" => undeclared("roots", &["S-MRTR-13", "LB-LIFE-03", "LB-LIFE-04", "S-ROOT-04"]),
+        "roots/list" => {
+            undeclared("roots", &["S-MRTR-13", "LB-LIFE-03", "LB-LIFE-04", "S-ROOT-04"], breaches);
+        }
         "sampling/createMessage" => {
-            undeclared("sampling", &["S-MRTR-13", "LB-LIFE-03", "LB-LIFE-04"]);
+            undeclared("sampling", &["S-MRTR-13", "LB-LIFE-03", "LB-LIFE-04"], breaches);
             if params.get("tools").is_some() || params.get("toolChoice").is_some() {
-                undeclared("sampling.tools", &["S-SAMP-01", "S-MRTR-13"]);
+                undeclared("sampling.tools", &["S-SAMP-01", "S-MRTR-13"], breaches);
             }
             let context = params.get("includeContext").and_then(Value::as_str);
+            if context.is_some_and(|context| context != "none") {
+                let got = params.get("includeContext").unwrap_or(&Value::Null);
+                let at = format!("{at}/params/includeContext");
+                breaches.push(ledger.should(
+                    "context",
+                    &["S-SAMP-02"],
+                    &at,
+                    "`none`, or no such member",
+                    got,
+                ));
+            }
+            asks::dialog(ledger, params, &format!("{at}/params"), breaches);
             if context.is_some_and(|context| context != "none")
                 && ledger.revision >= Revision::V2025_11_25
                 && !declares(capabilities, "sampling.context")
@@ -243,15 +274,21 @@ pub(super) fn input_request(
             }
         }
         "elicitation/create" => {
-            undeclared("elicitation", &["S-ELIC-03", "S-MRTR-13", "LB-LIFE-03"]);
+            undeclared("elicitation", &["S-ELIC-03", "S-MRTR-13", "LB-LIFE-03"], breaches);
             let url = params.get("mode").is_some_and(|mode| mode == "url");
+            let inner = format!("{at}/params");
+            if url {
+                asks::address(ledger, params, &inner, breaches);
+            } else {
+                asks::form(ledger, params, &inner, breaches);
+            }
             let modes = capabilities.get("elicitation");
             let empty = modes.and_then(Value::as_object).is_some_and(Map::is_empty);
             if ledger.revision >= Revision::V2025_11_25 && modes.is_some() {
                 if url {
-                    undeclared("elicitation.url", &["S-ELIC-03", "S-MRTR-13"]);
+                    undeclared("elicitation.url", &["S-ELIC-03", "S-MRTR-13"], breaches);
                 } else if !empty {
-                    undeclared("elicitation.form", &["S-ELIC-03", "S-MRTR-13"]);
+                    undeclared("elicitation.form", &["S-ELIC-03", "S-MRTR-13"], breaches);
                 }
             }
         }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Breach, Ledger};
+use crate::revision::Revision;
 
 pub(super) fn check(ledger: &Ledger, members: &Map<String, Value>, breaches: &mut Vec<Breach>) {
     let absent = Value::Null;
@@ -118,8 +119,36 @@ fn error(ledger: &Ledger, id: Option<&Value>, error: &Value, breaches: &mut Vec<
         ));
     }
     let modern = id.and_then(|id| ledger.is_modern(id)).unwrap_or_else(|| !ledger.has_session());
-    if let (true, Some(code)) = (modern, code.as_i64()) {
-        modern_code(ledger, code, members, breaches);
+    match code.as_i64() {
+        Some(code) if modern => modern_code(ledger, code, members, breaches),
+        Some(-32042) if ledger.revision == Revision::V2025_11_25 => {
+            url_required(ledger, members.get("data").unwrap_or(&Value::Null), breaches);
+        }
+        _ => {}
+    }
+    if message.as_str().is_some_and(|text| text.trim_end().contains('\n')) {
+        let expected = "one sentence";
+        breaches.push(ledger.should("concise", &["S-BASE-07"], "/error/message", expected, message));
+    }
+}
+
+/// The code that says where the user has to go first.
+fn url_required(ledger: &Ledger, data: &Value, breaches: &mut Vec<Breach>) {
+    let at = "/error/data/elicitations";
+    let asked = data.get("elicitations").and_then(Value::as_array);
+    let Some(asked) = asked.filter(|asked| !asked.is_empty()) else {
+        let ids = ["LS-ELIC-06", "LS-ELIC-05"];
+        return breaches.push(ledger.must("url-required", &ids, at, "the elicitations that are due", data));
+    };
+    for (index, one) in asked.iter().enumerate() {
+        let text = |name: &str| one.get(name).is_some_and(Value::is_string);
+        let at = format!("{at}/{index}");
+        if one.get("mode").is_none_or(|mode| mode != "url") || !text("elicitationId") {
+            let expected = "`mode` \"url\" and an `elicitationId`";
+            breaches.push(ledger.must("url-required", &["LS-ELIC-09"], &at, expected, one));
+        } else if !text("url") || !text("message") {
+            breaches.push(ledger.must("url-required", &["S-ELIC-06"], &at, "`url` and `message`", one));
+        }
     }
 }
 
@@ -172,6 +201,11 @@ fn modern_code(ledger: &Ledger, code: i64, error: &Map<String, Value>, breaches:
         -32019..=-32000 => {
             let expected = "no code from -32000 to -32019";
             breaches.push(ledger.should("closed-code", &["B-ERR-02"], "/error/code", expected, &got));
+        }
+        -32700 | -32603..=-32600 => {}
+        -32768..=-32100 => {
+            let expected = "a code outside the range that JSON-RPC reserves";
+            breaches.push(ledger.should("reserved-range", &["B-ERR-07"], "/error/code", expected, &got));
         }
         _ => {}
     }

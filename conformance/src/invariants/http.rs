@@ -50,6 +50,14 @@ impl Ledger {
             }
             _ => {}
         }
+        if let Purpose::Request { method, .. } = &stream.purpose
+            && method == "tasks/get"
+            && stream.is_events()
+        {
+            let expected = "a task as JSON, as its state is known at once";
+            let got = format!("content type `{}`", stream.media());
+            breaches.push(of("task-as-json", Level::Should, &["LS-TASK-03"], expected, got));
+        }
         let modern = self.is_of_modern(stream);
         if stream.is_events() && stream.is_good() && modern {
             let buffering = stream.header("x-accel-buffering").unwrap_or_default();
@@ -99,11 +107,18 @@ impl Ledger {
         let modern = self.is_of_modern(stream);
         if message.get("method").is_some() {
             if stream.answered {
+                let (level, ids): (_, &[&'static str]) = if self.asked_back(stream) {
+                    (Level::Must, &["S-SEPX-07", "S-HTTP-11"])
+                } else {
+                    (Level::Should, &["S-HTTP-11", "LS-HTTP-09"])
+                };
                 let expected = "nothing on the stream after the response";
-                breaches.push(of("after-response", Level::Should, &["S-HTTP-11"], expected, message));
+                breaches.push(of("after-response", level, ids, expected, message));
             }
             if modern {
                 self.related(stream, message, &mut breaches);
+            } else if let Some((id, expected)) = self.astray(stream, message) {
+                breaches.push(of("astray", Level::Should, &[id], expected, message));
             }
             return breaches;
         }
@@ -135,6 +150,21 @@ impl Ledger {
         breaches
     }
 
+    /// A log message that holds one of the tokens of the requests.
+    pub(crate) fn leaked<'t>(
+        &self,
+        message: &Value,
+        mut tokens: impl Iterator<Item = &'t str>,
+    ) -> Option<Breach> {
+        let params = message.get("params").filter(|_| message["method"] == "notifications/message")?;
+        let text = params.to_string();
+        tokens.find(|token| text.contains(token)).map(|token| {
+            let expected = "a log message without the token of a request";
+            let got = format!("one with `{token}`");
+            self.breach(Level::Must, "token-logged", &["S-LOG-09"], "/params", expected, got)
+        })
+    }
+
     /// An event id that came before in the session.
     pub(crate) fn repeated_event(&self, id: &str) -> Breach {
         let expected = "event ids that are unique in the session";
@@ -157,6 +187,27 @@ impl Ledger {
         Vec::new()
     }
 
+    /// Whether the response that came on the stream asks for input.
+    fn asked_back(&self, stream: &Stream) -> bool {
+        let Purpose::Request { id, .. } = &stream.purpose else { return false };
+        self.requests.iter().rev().find(|request| request.id == *id).is_some_and(|request| request.asked_back)
+    }
+
+    /// What is wrong with progress that comes on this stream of a legacy session.
+    fn astray(&self, stream: &Stream, message: &Value) -> Option<(&'static str, &'static str)> {
+        let token = message.pointer("/params/progressToken").filter(|token| !token.is_null())?;
+        let given = self.requests.iter().rev().find(|request| request.token.as_ref() == Some(token))?;
+        match &stream.purpose {
+            Purpose::Request { id, .. } if given.id != *id => {
+                Some(("LS-HTTP-08", "only what belongs to the request on its stream"))
+            }
+            Purpose::Listening if !given.answered => {
+                Some(("LS-HTTP-11", "progress of a running request on the stream of its request"))
+            }
+            _ => None,
+        }
+    }
+
     /// A modern stream carries what belongs to its request, and nothing else.
     fn related(&self, stream: &Stream, message: &Value, breaches: &mut Vec<Breach>) {
         let Purpose::Request { id, method } = &stream.purpose else { return };
@@ -168,10 +219,21 @@ impl Ledger {
         let untagged = message["method"] != "notifications/progress"
             && message["method"] != "notifications/message"
             && method != "subscriptions/listen";
+        let unasked_log = message["method"] == "notifications/message"
+            && request.params.pointer("/_meta/io.modelcontextprotocol~1logLevel").is_none();
+        if unasked_log {
+            let expected = "a log message on the stream of a request that set a level";
+            let got = crate::text::shorten(&message.to_string(), 300);
+            let ids: &[&'static str] =
+                if method == "subscriptions/listen" { &["S-LOG-03", "S-TASK-28"] } else { &["S-LOG-03"] };
+            breaches.push(self.http_breach(stream, Level::Must, "log-stream", ids, expected, got));
+        }
         if foreign_token || foreign_tag || untagged {
             let expected = format!("only what belongs to request {id} on its stream");
             let got = crate::text::shorten(&message.to_string(), 300);
-            breaches.push(self.http_breach(stream, Level::Must, "related", &["S-HTTP-09"], &expected, got));
+            let of_listen = method == "subscriptions/listen" && foreign_token;
+            let ids: &[&'static str] = if of_listen { &["S-HTTP-09", "S-TASK-28"] } else { &["S-HTTP-09"] };
+            breaches.push(self.http_breach(stream, Level::Must, "related", ids, &expected, got));
         }
     }
 
@@ -231,10 +293,6 @@ impl Ledger {
         got: String,
     ) -> Breach {
         let revision = if self.is_of_modern(stream) { MODERN } else { self.settled.unwrap_or(self.revision) };
-        let mut breach = self.breach(level, rule, ids, "", expected, got);
-        let binds =
-            |id: &&'static str| crate::requirement::by_id(id).is_some_and(|row| row.applies(revision));
-        breach.requires = ids.iter().copied().filter(binds).collect();
-        breach
+        self.breach_in(revision, level, rule, ids, "", expected, got)
     }
 }

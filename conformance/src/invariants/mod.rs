@@ -4,14 +4,18 @@
 //! subscription asked for. A breach names the rule, the obligations behind it, where, what was expected and
 //! what came.
 
+mod asks;
 mod calls;
+mod cited;
 mod envelope;
 mod http;
 mod line;
 mod results;
+mod schemas;
 mod shape;
 mod subscriptions;
 mod tables;
+mod tasks;
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +23,7 @@ mod tests;
 use serde_json::{Map, Value};
 
 pub(crate) use calls::declares;
+pub use cited::citing;
 pub(crate) use tables::cacheable;
 
 use crate::exchange::Transport;
@@ -66,6 +71,9 @@ pub struct Ledger {
     subscribed: Vec<String>,
     /// Ids of the server's own requests.
     foreign: Vec<Value>,
+    /// Those among them that may become tasks of the client.
+    foreign_tasks: Vec<Value>,
+    tasks: Vec<tasks::Task>,
     /// Ids of requests that were cancelled.
     cancelled: Vec<Value>,
     /// How many errors without an id are owed to input without a readable one.
@@ -89,6 +97,8 @@ struct Request {
     token: Option<Value>,
     progress: Option<f64>,
     answered: bool,
+    /// Whether the response asked for input.
+    asked_back: bool,
     /// A task goes on after its request was answered, and so does its token.
     became_task: bool,
 }
@@ -110,6 +120,8 @@ impl Ledger {
             listens: Vec::new(),
             subscribed: Vec::new(),
             foreign: Vec::new(),
+            foreign_tasks: Vec::new(),
+            tasks: Vec::new(),
             cancelled: Vec::new(),
             unreadable: 0,
             batched: false,
@@ -241,6 +253,7 @@ impl Ledger {
             token,
             progress: None,
             answered: false,
+            asked_back: false,
             became_task: false,
         });
     }
@@ -276,6 +289,7 @@ impl Ledger {
                     token: None,
                     progress: None,
                     answered: false,
+                    asked_back: false,
                     became_task: false,
                 });
             }
@@ -336,8 +350,24 @@ impl Ledger {
         expected: &str,
         got: String,
     ) -> Breach {
-        let binds = |id: &&'static str| requirement::by_id(id).is_some_and(|row| row.applies(self.revision));
-        let requires = ids.iter().copied().filter(binds).collect();
+        self.breach_in(self.revision, level, rule, ids, at, expected, got)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "what a breach is made of")]
+    fn breach_in(
+        &self,
+        revision: Revision,
+        level: Level,
+        rule: &'static str,
+        ids: &[&'static str],
+        at: &str,
+        expected: &str,
+        got: String,
+    ) -> Breach {
+        let binds = |id: &&'static str| requirement::by_id(id).is_some_and(|row| row.applies(revision));
+        let requires: Vec<_> = ids.iter().copied().filter(binds).collect();
+        #[cfg(test)]
+        tests::note(rule, &requires);
         Breach { rule, requires, level, at: at.to_owned(), expected: expected.to_owned(), got }
     }
 }

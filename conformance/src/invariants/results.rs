@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::calls::input_request;
 use super::envelope::is_id;
-use super::{Breach, Ledger, Request, tables};
+use super::{Breach, Ledger, Request, schemas, tables, tasks};
 use crate::revision::Revision;
 use crate::text::shorten;
 
@@ -25,20 +25,29 @@ pub(super) fn check(ledger: &mut Ledger, members: &Map<String, Value>, breaches:
         tables::result(ledger, &request.method, result, breaches);
         offered(ledger, &request, result, breaches);
         unique(ledger, &request.method, result, breaches);
+        if request.method == "tools/list" {
+            schemas::check(ledger, request.modern, result, breaches);
+        }
+        if matches!(request.method.as_str(), "tasks/get" | "tasks/cancel") {
+            tasks::told(ledger, result, "/result", breaches);
+        }
     }
 }
 
 /// What a list offers was declared, if it is known what was declared.
 fn offered(ledger: &mut Ledger, request: &Request, result: &Value, breaches: &mut Vec<Breach>) {
+    if request.method == "tools/call" {
+        return embedded_resources(ledger, request, result, breaches);
+    }
     let (member, capability, ids): (_, _, &[&'static str]) = match request.method.as_str() {
         "server/discover" => {
             ledger.discovered = Some(result.get("capabilities").cloned().unwrap_or_default());
             return;
         }
-        "tools/list" => ("tools", "tools", &["S-TOOL-01"]),
-        "prompts/list" => ("prompts", "prompts", &["S-PROMPT-01", "LB-LIFE-03", "LB-LIFE-04"]),
-        "resources/list" => ("resources", "resources", &["S-RES-01"]),
-        "resources/templates/list" => ("resourceTemplates", "resources", &["S-RES-01"]),
+        "tools/list" => ("tools", "tools", &["S-TOOL-01", "LS-LIFE-06"]),
+        "prompts/list" => ("prompts", "prompts", &["S-PROMPT-01", "LB-LIFE-03", "LB-LIFE-04", "LS-LIFE-06"]),
+        "resources/list" => ("resources", "resources", &["S-RES-01", "LS-LIFE-06"]),
+        "resources/templates/list" => ("resourceTemplates", "resources", &["S-RES-01", "LS-LIFE-06"]),
         _ => return,
     };
     let declared = if request.modern { &ledger.discovered } else { &ledger.server };
@@ -48,6 +57,22 @@ fn offered(ledger: &mut Ledger, request: &Request, result: &Value, breaches: &mu
         let at = format!("/result/{member}");
         let expected = format!("no {member}, as `{capability}` is not declared");
         breaches.push(ledger.must("offered-declared", ids, &at, &expected, &result[member]));
+    }
+}
+
+/// A server whose tools embed resources declares them.
+fn embedded_resources(ledger: &Ledger, request: &Request, result: &Value, breaches: &mut Vec<Breach>) {
+    let declared = if request.modern { &ledger.discovered } else { &ledger.server };
+    if declared.as_ref().is_none_or(|all| super::declares(all, "resources")) {
+        return;
+    }
+    let blocks = result.get("content").and_then(Value::as_array);
+    for (index, block) in blocks.into_iter().flatten().enumerate() {
+        if block.get("type").is_some_and(|kind| kind == "resource") {
+            let at = format!("/result/content/{index}");
+            let expected = "no embedded resource, as `resources` is not declared";
+            breaches.push(ledger.should("embedded-declared", &["S-TOOL-11"], &at, expected, block));
+        }
     }
 }
 
@@ -135,6 +160,24 @@ fn legacy(ledger: &mut Ledger, request: &Request, result: &Value, breaches: &mut
             ledger.server = Some(result.get("capabilities").cloned().unwrap_or_default());
             ledger.follow(result.get("protocolVersion"));
         }
+        "tasks/get" | "tasks/list" | "tasks/cancel" => {
+            let at = "/_meta/io.modelcontextprotocol~1related-task";
+            if let Some(related) = result.pointer(at) {
+                let expected = "no such member, as the id of the task stands in the result";
+                let at = format!("/result{at}");
+                breaches.push(ledger.should("related-task", &["LB-TASK-21"], &at, expected, related));
+            }
+        }
+        "tools/call" if is_task(request, result) => {
+            let tasks = "tasks.requests.tools.call";
+            if ledger.server.as_ref().is_some_and(|server| !super::declares(server, tasks)) {
+                let expected = format!("no task, as `{tasks}` is not declared");
+                let ids = ["LB-TASK-01", "LB-TASK-07"];
+                let got = &result["task"];
+                breaches.push(ledger.must("task-declared", &ids, "/result/task", &expected, got));
+            }
+            tasks::made(ledger, request, &result["task"], "/result/task", breaches);
+        }
         "resources/unsubscribe" => {
             let uri = request.params.get("uri").and_then(Value::as_str).unwrap_or_default();
             ledger.subscribed.retain(|known| known != uri);
@@ -186,6 +229,20 @@ fn complete(ledger: &Ledger, request: &Request, result: &Value, breaches: &mut V
             breaches.push(ledger.must("cache-hints", &["S-CACHE-01"], "/result/cacheScope", expected, scope));
         }
     }
+    let structured = result.get("structuredContent").filter(|value| !value.is_object());
+    if let Some(structured) = structured.filter(|_| request.method == "tools/call") {
+        let blocks = result.get("content").and_then(Value::as_array);
+        if !blocks.is_some_and(|blocks| blocks.iter().any(|block| block["type"] == "text")) {
+            let expected = "the structured content as text, too, as it is no object";
+            breaches.push(ledger.must(
+                "structured-text",
+                &["S-SEPX-01"],
+                "/result/content",
+                expected,
+                structured,
+            ));
+        }
+    }
     if request.method == "subscriptions/listen" {
         let at = "/_meta/io.modelcontextprotocol~1subscriptionId";
         let tag = result.pointer(at).unwrap_or(&Value::Null);
@@ -202,7 +259,7 @@ fn complete(ledger: &Ledger, request: &Request, result: &Value, breaches: &mut V
     }
 }
 
-fn input_required(ledger: &Ledger, request: &Request, result: &Value, breaches: &mut Vec<Breach>) {
+fn input_required(ledger: &mut Ledger, request: &Request, result: &Value, breaches: &mut Vec<Breach>) {
     if !["tools/call", "prompts/get", "resources/read"].contains(&request.method.as_str()) {
         let got = Value::from("input_required");
         let expected = format!("`complete` for {}", request.method);
@@ -221,6 +278,9 @@ fn input_required(ledger: &Ledger, request: &Request, result: &Value, breaches: 
     }
     if let Some(state) = state.filter(|state| !state.is_string()) {
         breaches.push(ledger.must("known-members", &["W01"], "/result/requestState", "a string", state));
+    }
+    for open in ledger.requests.iter_mut().filter(|open| open.id == request.id) {
+        open.asked_back = true;
     }
     match asked {
         None => {}
@@ -294,6 +354,7 @@ fn task(ledger: &mut Ledger, request: &Request, result: &Value, breaches: &mut V
         ));
     }
     tables::task(ledger, result, "/result", breaches);
+    tasks::made(ledger, request, result, "/result", breaches);
     keep_token(ledger, request);
 }
 

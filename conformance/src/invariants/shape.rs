@@ -79,6 +79,10 @@ pub(super) enum Kind {
     Type,
     /// Not standard base64.
     Base64,
+    /// Likewise, of an image.
+    Image64,
+    /// Likewise, of a sound.
+    Audio64,
     /// A member that the revision does not have yet.
     Early,
     /// A content type that the revision does not have.
@@ -187,7 +191,15 @@ impl Walk<'_> {
                 at,
             );
         }
+        let before = self.found.len();
         self.record(fields, value, at);
+        for found in self.found.iter_mut().skip(before).filter(|found| found.kind == Kind::Base64) {
+            found.kind = match kind {
+                "image" => Kind::Image64,
+                "audio" => Kind::Audio64,
+                _ => Kind::Base64,
+            };
+        }
         let structured = value.get("structuredContent");
         if let Some(structured) = structured.filter(|value| !value.is_object() && !self.revision.is_modern())
         {

@@ -44,6 +44,12 @@ pub(super) fn result(ledger: &Ledger, method: &str, result: &Value, breaches: &m
     let mut walk = Walk { revision: ledger.revision, found: &mut found };
     walk.hold(shape, result, "/result");
     match method {
+        "prompts/get" => embedded(ledger, result, breaches),
+        "server/discover" => extensions(ledger, result, breaches),
+        _ => {}
+    }
+    schemes(ledger, result, "/result", breaches);
+    match method {
         "tasks/get" if ledger.revision == D && result.get("ttl").is_none() => {
             walk.differs(Kind::Type, "a member `ttl`, null if there is no limit", result, "/result");
         }
@@ -68,6 +74,16 @@ pub(super) fn result(ledger: &Ledger, method: &str, result: &Value, breaches: &m
     }
     let values = result.pointer("/completion/values").and_then(Value::as_array).map_or(0, Vec::len);
     report(ledger, wire, found, breaches);
+    let undeclared = |server: &Value| !super::declares(server, "completions");
+    if values > 0 && !ledger.modern() && ledger.server.as_ref().is_some_and(undeclared) {
+        let expected = "no completion, as `completions` is not declared";
+        let ids = ["S-COMPL-01", "LS-LIFE-06"];
+        // The capability came with 2025-03-26.
+        if ledger.revision >= B {
+            let at = "/result/completion/values";
+            breaches.push(ledger.must("completion-declared", &ids, at, expected, &Value::from(values)));
+        }
+    }
     if values > 100 {
         let got = Value::from(values);
         let ids = ["S-WIRE-15", "M01"];
@@ -152,8 +168,18 @@ pub(super) fn task(ledger: &Ledger, task: &Value, at: &str, breaches: &mut Vec<B
 fn report(ledger: &Ledger, wire: &'static str, found: Vec<Difference>, breaches: &mut Vec<Breach>) {
     for Difference { kind, at, expected, got } in found {
         breaches.push(match kind {
+            Kind::Type if wire == "S-ELIC-05" && at.contains("/requestedSchema") => {
+                ledger.must("known-members", &[wire, "S-WIRE-16", "W01"], &at, &expected, &got)
+            }
             Kind::Type => ledger.must("known-members", &[wire, "W01"], &at, &expected, &got),
             Kind::Base64 => ledger.must("base64", &["R03", "S-RES-13"], &at, &expected, &got),
+            Kind::Image64 if wire == "S-WIRE-10" => {
+                ledger.must("base64", &["R03", "S-PROMPT-05"], &at, &expected, &got)
+            }
+            Kind::Audio64 if wire == "S-WIRE-10" => {
+                ledger.must("base64", &["R03", "S-PROMPT-06"], &at, &expected, &got)
+            }
+            Kind::Image64 | Kind::Audio64 => ledger.must("base64", &["R03"], &at, &expected, &got),
             // Older peers pass over members they do not know.
             Kind::Early => ledger.should("revision-members", &["LS-TOOL-02"], &at, &expected, &got),
             Kind::EarlyContent => ledger.must("content-type", &["LS-TOOL-02", "W01"], &at, &expected, &got),
@@ -219,6 +245,82 @@ pub(super) fn nulls(ledger: &Ledger, message: &Value, breaches: &mut Vec<Breach>
     }
 }
 
+/// What a prompt embeds can be used: a media has a type, a resource a text or bytes.
+fn embedded(ledger: &Ledger, result: &Value, breaches: &mut Vec<Breach>) {
+    let messages = result.get("messages").and_then(Value::as_array);
+    for (index, message) in messages.into_iter().flatten().enumerate() {
+        let Some(block) = message.get("content") else { continue };
+        let at = format!("/result/messages/{index}/content");
+        let typed = |value: &Value| {
+            let mime = value.get("mimeType").and_then(Value::as_str).unwrap_or_default();
+            mime.split_once('/').is_some_and(|(kind, of)| !kind.is_empty() && !of.is_empty())
+        };
+        let id = match block.get("type").and_then(Value::as_str) {
+            Some("image") => "S-PROMPT-05",
+            Some("audio") => "S-PROMPT-06",
+            Some("resource") => {
+                let resource = block.get("resource").unwrap_or(&Value::Null);
+                if resource.get("text").is_none() && resource.get("blob").is_none() {
+                    let expected = "`text` or `blob`";
+                    let at = format!("{at}/resource");
+                    breaches.push(ledger.must("embedded", &["S-PROMPT-07"], &at, expected, resource));
+                } else if !typed(resource) {
+                    // The page asks for it, the schema does not.
+                    let expected = "a MIME type";
+                    let at = format!("{at}/resource");
+                    breaches.push(ledger.should("embedded", &["S-PROMPT-07"], &at, expected, resource));
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        if block.get("mimeType").is_some_and(Value::is_string) && !typed(block) {
+            let got = &block["mimeType"];
+            breaches.push(ledger.must("mime-type", &[id], &format!("{at}/mimeType"), "a MIME type", got));
+        }
+    }
+}
+
+/// Extensions are named as `_meta` members are, with a prefix.
+fn extensions(ledger: &Ledger, result: &Value, breaches: &mut Vec<Breach>) {
+    let named = result.pointer("/capabilities/extensions").and_then(Value::as_object);
+    for (name, value) in named.into_iter().flatten() {
+        if !name.contains('/') || meta_key_problem(name).is_some() {
+            let at = format!("/result/capabilities/extensions/{}", escape(name));
+            let expected = "an extension named `prefix.of.labels/name`";
+            breaches.push(ledger.must("extension-names", &["B-EXT-01"], &at, expected, value));
+        }
+    }
+}
+
+/// The scheme of each URI of a resource keeps to RFC 3986.
+fn schemes(ledger: &Ledger, value: &Value, at: &str, breaches: &mut Vec<Breach>) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                let at = format!("{at}/{}", escape(name));
+                match value {
+                    Value::String(uri) if name == "uri" => {
+                        let scheme = uri.split_once(':').map(|(scheme, _)| scheme);
+                        if scheme.is_some_and(|scheme| !super::asks::is_scheme(scheme)) {
+                            let expected = "a scheme of letters, digits, `+`, `-` and `.`";
+                            breaches.push(ledger.must("uri-scheme", &["S-RES-07"], &at, expected, value));
+                        }
+                    }
+                    _ if OPAQUE.contains(&name.as_str()) => {}
+                    _ => schemes(ledger, value, &at, breaches),
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                schemes(ledger, value, &format!("{at}/{index}"), breaches);
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Names of `_meta` members keep to the grammar, which 2025-06-18 brought.
 pub(super) fn meta_keys(ledger: &Ledger, message: &Value, breaches: &mut Vec<Breach>) {
     if ledger.revision < C {
@@ -227,17 +329,17 @@ pub(super) fn meta_keys(ledger: &Ledger, message: &Value, breaches: &mut Vec<Bre
     for place in ["/result/_meta", "/params/_meta"] {
         let Some(Value::Object(meta)) = message.pointer(place) else { continue };
         for (name, value) in meta {
-            if !is_meta_key(name) {
+            if let Some(id) = meta_key_problem(name) {
                 let at = format!("{place}/{}", escape(name));
                 let expected = "a name of the form `prefix.of.labels/name`";
-                let ids = ["B-META-02", "B-META-03", "B-META-05"];
-                breaches.push(ledger.must("meta-keys", &ids, &at, expected, value));
+                breaches.push(ledger.must("meta-keys", &[id], &at, expected, value));
             }
         }
     }
 }
 
-fn is_meta_key(key: &str) -> bool {
+/// What the name of a `_meta` member breaks.
+fn meta_key_problem(key: &str) -> Option<&'static str> {
     let (prefix, name) = key.rsplit_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let label = |label: &str| {
         let bytes = label.as_bytes();
@@ -248,9 +350,14 @@ fn is_meta_key(key: &str) -> bool {
     let name = name.as_bytes();
     let ends = [name.first(), name.last()];
     let inside = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    prefix.is_none_or(|prefix| prefix.split('.').all(label))
-        && (name.is_empty()
-            || (ends.into_iter().flatten().all(u8::is_ascii_alphanumeric) && name.iter().all(inside)))
+    match prefix {
+        Some(prefix) if prefix.contains('/') || prefix.split('.').any(str::is_empty) => Some("B-META-02"),
+        Some(prefix) if !prefix.split('.').all(label) => Some("B-META-03"),
+        _ if !ends.into_iter().flatten().all(u8::is_ascii_alphanumeric) || !name.iter().all(inside) => {
+            Some("B-META-05")
+        }
+        _ => None,
+    }
 }
 
 const fn needed(name: &'static str, shape: &'static Shape) -> Field {

@@ -263,6 +263,10 @@ impl<'e> Replay<'e> {
         }
         let breaches = web.streams.get(&number).map(|stream| self.ledger.carried(stream, &message));
         web.carried(number, &message);
+        let leak = self.ledger.leaked(&message, web.endpoint.tokens.iter().map(|(_, token)| token));
+        if let Some(breach) = leak {
+            self.breach(breach);
+        }
         for breach in breaches.into_iter().flatten() {
             self.breach(breach);
         }

@@ -258,6 +258,9 @@ impl Asker {
                     offers.insert(offer);
                 }
             }
+            if !offers.contains(&Offer::MetadataAtPath) && !offers.contains(&Offer::MetadataAtRoot) {
+                offers.insert(Offer::NoMetadata);
+            }
         }
         let Some(web) = self.web.as_mut().filter(|web| !self.revision.is_modern() && !web.is_sse()) else {
             return offers;

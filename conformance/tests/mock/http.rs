@@ -8,7 +8,7 @@ use std::thread;
 
 use base64::Engine as _;
 use mcp_conformance::exchange::Transport;
-use mcp_conformance::http::Endpoint;
+use mcp_conformance::http::{Endpoint, Tokens};
 use mcp_conformance::revision::Revision;
 use mcp_conformance::subject::{Exit, Life, Link, Subject};
 use serde_json::{Value, json};
@@ -31,6 +31,9 @@ impl Subject for HttpMock {
     fn start(&self, _: Revision) -> io::Result<Link> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let endpoint = Endpoint::parse(&format!("http://{}/mcp", listener.local_addr()?)).unwrap();
+        // It is said to ask for tokens, and takes everyone.
+        let open = self.fault == "open-to-all";
+        let endpoint = if open { endpoint.with_tokens(Tokens::of_fixture()) } else { endpoint };
         let server = Arc::new(Server { fault: self.fault, state: Mutex::default() });
         thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
@@ -64,6 +67,8 @@ struct State {
     sessions: BTreeMap<String, String>,
     made: u64,
     events: u64,
+    /// The open streams of GET with their sessions, the latest last.
+    streams: Vec<(String, TcpStream)>,
 }
 
 struct Request {
@@ -187,6 +192,7 @@ impl Server {
             return out.status(400);
         }
         out.events(&[])?;
+        self.state.lock().unwrap().streams.push((session, out.socket.try_clone()?));
         // Open until the other side goes.
         let mut rest = Vec::new();
         out.socket.read_to_end(&mut rest).map(drop)
@@ -348,7 +354,7 @@ impl Server {
             };
             state.sessions.insert(session.clone(), revision.to_owned());
             drop(state);
-            let capabilities = json!({"tools": {}});
+            let capabilities = json!({"tools": {}, "resources": {"subscribe": true}});
             let info = json!({"name": "mock", "version": "1"});
             let result =
                 json!({"protocolVersion": revision, "capabilities": capabilities, "serverInfo": info});
@@ -375,9 +381,38 @@ impl Server {
                 _ => out.status(202),
             };
         }
-        match self.result(message) {
+        if message["params"]["name"] == "touch" {
+            self.tell(&session);
+        }
+        let result = self.resources(message).or_else(|| self.result(message));
+        match result {
             Some(result) => self.respond(message, &result, &[], &revision, out),
             None => out.json(200, &[], &error(&message["id"], -32601)),
+        }
+    }
+
+    /// What legacy sessions have besides.
+    fn resources(&self, message: &Value) -> Option<Value> {
+        let resource = json!({"uri": "config://app", "name": "app"});
+        Some(match message["method"].as_str()? {
+            "resources/list" => json!({"resources": [resource]}),
+            "resources/templates/list" => json!({"resourceTemplates": []}),
+            "resources/subscribe" => json!({}),
+            _ => return None,
+        })
+    }
+
+    /// Tells a session that its resource has changed, on its latest stream.
+    fn tell(&self, session: &str) {
+        let params = json!({"uri": "config://app"});
+        let told = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": params});
+        let mut state = self.state.lock().unwrap();
+        let ids: Vec<_> = (1..=2).map(|at| state.events + at).collect();
+        state.events += 2;
+        let most = if self.is("broadcasts") { 2 } else { 1 };
+        let own = state.streams.iter_mut().rev().filter(|(of, _)| of == session).take(most);
+        for ((_, socket), id) in own.zip(ids) {
+            let _ = write!(socket, "id: {id}\ndata: {told}\n\n");
         }
     }
 
@@ -395,6 +430,7 @@ impl Server {
                     {"name": "echo", "inputSchema": echo},
                     {"name": "test_x_mcp_header", "inputSchema": schema},
                     {"name": "test_tool_with_progress", "inputSchema": {"type": "object"}},
+                    {"name": "touch", "inputSchema": {"type": "object"}},
                 ]})
             }
             "tools/call" => match message["params"]["name"].as_str()? {
@@ -402,7 +438,7 @@ impl Server {
                 "test_x_mcp_header" => {
                     text(&format!("region: {}", arguments["region"].as_str().unwrap_or("none")))
                 }
-                "test_tool_with_progress" => text("done"),
+                "test_tool_with_progress" | "touch" => text("done"),
                 _ => return None,
             },
             _ => return None,

@@ -246,6 +246,9 @@ impl Server {
             let data = json!({"supported": [MODERN], "requested": version});
             return self.fail(id, -32022, if self.is("bare-version-error") { Value::Null } else { data });
         }
+        if self.is("knows-all-meta") && params["_meta"].get("dev.mcp/suite").is_some() {
+            return self.fail(id, -32602, Value::Null);
+        }
         match method {
             "server/discover" => {
                 let capabilities = self.capabilities();
@@ -317,6 +320,9 @@ impl Server {
             "test://static-text" | "config://app" => self.succeed(id, json!({"contents": [text]})),
             "test://static-binary" => {
                 self.succeed(id, json!({"contents": [{"uri": uri, "mimeType": "image/png", "blob": blob}]}));
+            }
+            path if self.is("climbs") && path.contains("etc/passwd") => {
+                self.succeed(id, json!({"contents": [{"uri": uri, "text": "root:x:0:0"}]}));
             }
             _ if self.is("empty-for-missing") => self.succeed(id, json!({"contents": []})),
             _ => {

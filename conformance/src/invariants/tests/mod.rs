@@ -1,8 +1,14 @@
 //! Each rule with a message that keeps it and one that breaks it.
 
+mod contents;
+mod http;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
-use super::{Breach, Ledger};
+use super::{Breach, Ledger, citing};
 use crate::exchange::Transport;
 use crate::requirement::Level;
 use crate::revision::Revision;
@@ -12,6 +18,78 @@ const B: Revision = Revision::V2025_03_26;
 const C: Revision = Revision::V2025_06_18;
 const D: Revision = Revision::V2025_11_25;
 const E: Revision = Revision::V2026_07_28;
+
+thread_local! {
+    /// What breaches of this test have cited, by rule.
+    static CITED: RefCell<BTreeSet<(&'static str, &'static str)>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+pub(super) fn note(rule: &'static str, ids: &[&'static str]) {
+    CITED.with_borrow_mut(|cited| cited.extend(ids.iter().map(|id| (rule, *id))));
+}
+
+/// An obligation counts as checked by a rule only if a planted message was reported with it.
+#[test]
+fn every_citation_of_a_rule_is_planted_and_listed() {
+    CITED.with_borrow_mut(BTreeSet::clear);
+    a_line_is_one_message_in_utf8_without_a_mark();
+    a_batch_comes_back_only_for_a_batch();
+    the_envelope_is_that_of_json_rpc();
+    a_response_answers_one_open_request_once();
+    a_wrong_id_is_told_once_with_the_one_that_was_meant();
+    an_error_without_an_id_needs_input_without_a_readable_one();
+    results_belong_to_their_era();
+    cache_hints_stand_on_the_six_results_that_bear_them();
+    modern_error_codes_are_closed();
+    input_is_required_where_it_may_be_and_of_what_was_declared();
+    a_task_needs_the_extension_on_this_request();
+    progress_is_for_a_live_token_and_increases();
+    log_messages_need_a_reason();
+    a_subscription_is_acknowledged_tagged_and_filtered();
+    a_server_asks_only_in_the_legacy_era_and_only_what_was_negotiated();
+    legacy_notifications_were_negotiated_too();
+    known_members_have_their_types_and_their_time();
+    a_list_offers_what_was_declared_and_each_name_once();
+    meta_names_keep_to_the_grammar();
+    both_eras_share_a_connection();
+    a_session_follows_the_settled_version();
+    http::what_comes_over_http_keeps_to_the_transport();
+    http::messages_stay_on_their_streams();
+    contents::published_schemas_are_valid_and_their_annotations_can_be_mirrored();
+    contents::extensions_have_prefixes_and_uris_schemes();
+    contents::a_prompt_embeds_what_can_be_used();
+    contents::the_messages_for_a_model_answer_each_tool_use();
+    contents::a_user_is_asked_for_no_secret_and_sent_to_an_address();
+    contents::where_the_user_has_to_go_is_told_whole();
+    contents::tasks_differ_and_so_do_their_questions();
+    contents::progress_of_a_task_keeps_its_token_and_ends_with_it();
+    contents::a_server_cancels_a_task_of_the_client_as_one();
+    contents::what_is_offered_was_declared();
+    contents::errors_are_short_and_of_their_own_range();
+    members_of_every_method_have_their_types();
+    let planted = CITED.take();
+    let listed: BTreeSet<_> = citing().collect();
+    // What stands in the rules but is never reported checks nothing.
+    let rules = concat!(
+        include_str!("../asks.rs"),
+        include_str!("../calls.rs"),
+        include_str!("../envelope.rs"),
+        include_str!("../http.rs"),
+        include_str!("../line.rs"),
+        include_str!("../results.rs"),
+        include_str!("../schemas.rs"),
+        include_str!("../subscriptions.rs"),
+        include_str!("../tables.rs"),
+        include_str!("../tasks.rs"),
+    );
+    let ids = rules.split('"').filter(|text| crate::requirement::by_id(text).is_some());
+    let never: Vec<_> = ids.filter(|id| !planted.iter().any(|(_, planted)| planted == id)).collect();
+    assert!(never.is_empty(), "no planted message is reported with {never:?}");
+    let of = |ids: &BTreeSet<(&str, &str)>| {
+        ids.iter().map(|(rule, id)| format!("{rule} {id}")).collect::<Vec<_>>().join("\n")
+    };
+    assert_eq!(of(&planted), of(&listed));
+}
 
 /// A connection on which the requests have been sent.
 fn ledger(revision: Revision, client: Value, sent: &[Value]) -> Ledger {
@@ -66,6 +144,16 @@ fn breaks(ledger: &mut Ledger, message: &Value, id: &str, at: &str) -> Breach {
     let breaches = ledger.received(message);
     let breach = breaches.iter().find(|breach| breach.requires.contains(&id) && breach.at == at);
     breach.unwrap_or_else(|| panic!("no breach of {id} at {at}: {breaches:#?}")).clone()
+}
+
+#[track_caller]
+fn blames(breaches: &[Breach], ids: &[&str]) {
+    for id in ids {
+        assert!(
+            breaches.iter().any(|breach| breach.requires.contains(id)),
+            "no breach of {id}: {breaches:#?}"
+        );
+    }
 }
 
 #[track_caller]
@@ -197,6 +285,9 @@ fn results_belong_to_their_era() {
         "B-BASE-03",
         "/result/resultType",
     );
+    let nameless =
+        response(E, json!({"content": [], "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "s"}}}));
+    blames(&open("tools/call").received(&nameless), &["B-WIRE-02"]);
     let unnamed = response(E, json!({"content": [], "_meta": {}}));
     let breach = breaks(
         &mut open("tools/call"),
@@ -494,7 +585,8 @@ fn known_members_have_their_types_and_their_time() {
     assert_eq!(breaks(&mut ledger, &message, "LS-TOOL-02", "/result/structuredContent").level, Level::Should);
     let (mut ledger, message) = call(C, json!({"content": [], "structuredContent": [1]}));
     breaks(&mut ledger, &message, "LS-TOOL-01", "/result/structuredContent");
-    let (mut ledger, message) = call(E, json!({"content": [], "structuredContent": [null]}));
+    let (mut ledger, message) =
+        call(E, json!({"content": [{"type": "text", "text": "[null]"}], "structuredContent": [null]}));
     keeps(&mut ledger, &message);
     let (mut ledger, message) =
         call(D, json!({"content": [{"type": "image", "data": "a-b_", "mimeType": "x/y"}]}));
@@ -562,8 +654,19 @@ fn meta_names_keep_to_the_grammar() {
     for good in ["a", "com.example/x", "com.example/", "io.modelcontextprotocol/related-task", "a_b.c-d"] {
         assert_eq!(hold(C, good), [], "{good}");
     }
-    for bad in ["-a", "a-", "1com/x", "com./x", "com.ex_ample/x", "a b"] {
-        assert!(hold(C, bad).iter().any(|breach| breach.requires.contains(&"B-META-02")), "{bad}");
+    for (bad, id) in [
+        ("-a", "B-META-05"),
+        ("a-", "B-META-05"),
+        ("a b", "B-META-05"),
+        ("com.example/-x", "B-META-05"),
+        ("1com/x", "B-META-03"),
+        ("com.ex_ample/x", "B-META-03"),
+        ("com.ex-/x", "B-META-03"),
+        ("com./x", "B-META-02"),
+        ("/x", "B-META-02"),
+        ("a/b/c", "B-META-02"),
+    ] {
+        assert!(hold(C, bad).iter().any(|breach| breach.requires == [id]), "{bad}");
         assert_eq!(hold(B, bad), [], "{bad}: the grammar came later");
     }
 }
@@ -617,4 +720,36 @@ fn a_session_follows_the_settled_version() {
     open.sent(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"capabilities": {}}}));
     let old = response(A, json!({"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": info}));
     breaks(&mut open, &old, "LS-TOOL-02", "/result/serverInfo/title");
+}
+
+/// The members that a message cannot do without, method by method.
+#[test]
+fn members_of_every_method_have_their_types() {
+    for (revision, method, id) in [
+        (E, "server/discover", "S-WIRE-03"),
+        (E, "tools/list", "S-WIRE-05"),
+        (E, "tools/call", "S-WIRE-11"),
+        (E, "resources/read", "S-WIRE-06"),
+        (E, "prompts/get", "S-WIRE-10"),
+        (E, "completion/complete", "S-WIRE-15"),
+        (E, "tasks/get", "S-WIRE-17"),
+        (D, "tasks/cancel", "LB-TASK-15"),
+        (D, "tasks/list", "LB-TASK-15"),
+        (D, "initialize", "LS-LIFE-01"),
+    ] {
+        let mut open = ledger(revision, json!({}), &[request(method, json!({}))]);
+        blames(&open.received(&response(revision, json!({}))), &[id]);
+    }
+    for (revision, method, id) in [
+        (E, "notifications/progress", "S-WIRE-04"),
+        (E, "notifications/resources/updated", "S-WIRE-09"),
+        (E, "notifications/cancelled", "B-WIRE-01"),
+        (E, "notifications/subscriptions/acknowledged", "S-WIRE-08"),
+        (D, "notifications/elicitation/complete", "LS-ELIC-04"),
+        (D, "notifications/tasks/status", "LB-TASK-15"),
+        (E, "notifications/tasks", "S-WIRE-17"),
+    ] {
+        let mut open = ledger(revision, json!({}), &[]);
+        blames(&open.received(&notification(method, json!({}))), &[id]);
+    }
 }

@@ -105,7 +105,7 @@ const PLANTED: [(&str, &str, Revision, &str, Verdict); 51] = [
     ("adopts-session-id", "sessions/handshake-under-a-stale-id", LEGACY, "LS-SESS-01", Verdict::Warning),
     ("ends-nothing", "sessions/ended", LEGACY, "LS-SESS-04", Verdict::Failed),
     ("open-to-all", "auth/each-request-has-its-token", MODERN, "S-SEC-09", Verdict::Failed),
-    ("open-to-all", "auth/metadata-by-the-challenge", LATEST, "S-AUTHD-02", Verdict::Failed),
+    ("open-to-all", "statuses/metadata-by-the-challenge", LATEST, "S-AUTHD-02", Verdict::Failed),
     ("broadcasts", "methods/two-streams", LEGACY, "LS-HTTP-15", Verdict::Failed),
     ("any-version", "versions/unknown", LEGACY, "LS-VER-02", Verdict::Failed),
     ("mints", "sessions/modern-needs-none", MODERN, "S-COMPAT-03", Verdict::Warning),

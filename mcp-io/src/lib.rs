@@ -25,6 +25,8 @@ mod house;
 pub mod http;
 mod listen;
 mod pair;
+#[cfg(feature = "http")]
+mod room;
 mod serve;
 mod stdio;
 mod stream;

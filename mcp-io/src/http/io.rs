@@ -10,13 +10,10 @@ use std::time::{Duration, Instant};
 
 use hyper::rt::{self, ReadBufCursor};
 
-use crate::{Io, Runtime, Timer, clock};
+use crate::{Io, Runtime, Timer, clock, room};
 
 /// What every connection of HTTP/2 begins with. [RFC 9113, section 3.4]
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// Most bytes of one read.
-const ROOM: usize = 16 << 10;
 
 /// A peer that is told no while it still sends would hear nothing of it if the connection were closed under its
 /// hands, for what is not read makes the system reset it. For so long it may go on, with so many bytes.
@@ -35,7 +32,6 @@ pub(super) struct Stream<I, R: Runtime> {
     io: I,
     runtime: R,
     ahead: Vec<u8>,
-    scratch: Box<[u8]>,
     closing: Closing<R::Timer>,
     /// A request was refused that had a body: perhaps the peer still sends it.
     refused: Arc<AtomicBool>,
@@ -51,8 +47,7 @@ enum Closing<T> {
 
 impl<I: Io, R: Runtime> Stream<I, R> {
     pub(super) fn new(io: I, runtime: R, refused: Arc<AtomicBool>) -> Self {
-        let scratch = vec![0; ROOM].into();
-        Self { io, runtime, ahead: Vec::new(), scratch, closing: Closing::NotYet, refused }
+        Self { io, runtime, ahead: Vec::new(), closing: Closing::NotYet, refused }
     }
 
     /// Reads until it is clear what is spoken. `None` if the peer hangs up before.
@@ -65,9 +60,14 @@ impl<I: Io, R: Runtime> Stream<I, R> {
             if seen == PREFACE.len() {
                 return Ok(Some(Version::Http2));
             }
-            match poll_fn(|cx| self.io.poll_read(cx, &mut self.scratch)).await? {
-                0 => return Ok(None),
-                got => self.ahead.extend_from_slice(&self.scratch[..got]),
+            let Self { io, ahead, .. } = &mut *self;
+            let mut read = |cx: &mut Context<'_>, room: &mut [u8]| {
+                let got = ready!(io.poll_read(cx, room))?;
+                ahead.extend_from_slice(&room[..got]);
+                Poll::Ready(io::Result::Ok(got))
+            };
+            if poll_fn(|cx| room::with(|room| read(cx, room))).await? == 0 {
+                return Ok(None);
             }
         }
     }
@@ -82,10 +82,9 @@ impl<I: Io, R: Runtime> rt::Read for Stream<I, R> {
         cx: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { io, ahead, scratch, .. } = &mut *self;
-        let room = buf.remaining();
+        let Self { io, ahead, .. } = &mut *self;
         if !ahead.is_empty() {
-            let take = ahead.len().min(room);
+            let take = ahead.len().min(buf.remaining());
             buf.put_slice(&ahead[..take]);
             ahead.drain(..take);
             if ahead.is_empty() {
@@ -93,12 +92,14 @@ impl<I: Io, R: Runtime> rt::Read for Stream<I, R> {
             }
             return Poll::Ready(Ok(()));
         }
-        let room = room.min(scratch.len());
-        if room > 0 {
-            let got = ready!(io.poll_read(cx, &mut scratch[..room]))?;
-            buf.put_slice(&scratch[..got]);
-        }
-        Poll::Ready(Ok(()))
+        room::with(|room| {
+            let most = buf.remaining().min(room.len());
+            if most > 0 {
+                let got = ready!(io.poll_read(cx, &mut room[..most]))?;
+                buf.put_slice(&room[..got]);
+            }
+            Poll::Ready(Ok(()))
+        })
     }
 }
 
@@ -115,7 +116,7 @@ impl<I: Io, R: Runtime> rt::Write for Stream<I, R> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self { io, runtime, scratch, closing, refused, .. } = &mut *self;
+        let Self { io, runtime, closing, refused, .. } = &mut *self;
         if matches!(closing, Closing::NotYet) {
             ready!(io.poll_flush(cx))?;
             ready!(io.poll_close(cx))?;
@@ -125,7 +126,7 @@ impl<I: Io, R: Runtime> rt::Write for Stream<I, R> {
             }
         }
         loop {
-            let read = io.poll_read(cx, scratch);
+            let read = room::with(|room| io.poll_read(cx, room));
             match (read, &mut *closing) {
                 // Nothing is unread, so nothing is lost.
                 (Poll::Pending, Closing::Told | Closing::NotYet) | (Poll::Ready(Ok(0) | Err(_)), _) => {

@@ -8,10 +8,7 @@ use hyper::rt::{self, ReadBufCursor};
 
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 use super::tls::TlsStream;
-use crate::Io;
-
-/// Most bytes of one read.
-const ROOM: usize = 16 << 10;
+use crate::{Io, room};
 
 pub(super) enum Wire<I> {
     Plain(I),
@@ -31,12 +28,11 @@ impl<I: Io> Wire<I> {
 
 pub(super) struct Stream<I> {
     wire: Wire<I>,
-    scratch: Box<[u8]>,
 }
 
 impl<I> Stream<I> {
     pub(super) fn new(wire: Wire<I>) -> Self {
-        Self { wire, scratch: vec![0; ROOM].into() }
+        Self { wire }
     }
 }
 
@@ -49,13 +45,14 @@ impl<I: Io> rt::Read for Stream<I> {
         cx: &mut Context<'_>,
         mut buf: ReadBufCursor<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { wire, scratch } = &mut *self;
-        let room = buf.remaining().min(scratch.len());
-        if room > 0 {
-            let got = ready!(wire.io().poll_read(cx, &mut scratch[..room]))?;
-            buf.put_slice(&scratch[..got]);
-        }
-        Poll::Ready(Ok(()))
+        room::with(|room| {
+            let most = buf.remaining().min(room.len());
+            if most > 0 {
+                let got = ready!(self.wire.io().poll_read(cx, &mut room[..most]))?;
+                buf.put_slice(&room[..got]);
+            }
+            Poll::Ready(Ok(()))
+        })
     }
 }
 

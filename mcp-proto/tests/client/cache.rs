@@ -173,6 +173,22 @@ fn answers_after_rounds_are_never_kept() {
     }
 }
 
+/// A call that goes on with answers is one of its own, whatever is known of others.
+#[test]
+fn a_call_that_was_resumed_is_never_answered_by_what_is_kept() {
+    let options = CallOptions::new();
+    let mut script = Script::modern();
+    let (call, sent) = script.call(&ReadResource::new("a:b"), &options);
+    let round = json!({"resultType": "input_required", "requestState": "s", "inputRequests": {"k": {"method": "roots/list"}}});
+    script.asked(&result(&sent["id"], &round.to_string()));
+    let parked = script.client.park(call).unwrap();
+    assert!(ask(&mut script, &ReadResource::new("a:b"), &options, &read(100_000)));
+    assert!(!ask(&mut script, &ReadResource::new("a:b"), &options, &read(100_000)), "it is kept");
+    let given: InputResponses = [("k", Json::parse(r#"{"roots":[]}"#).unwrap())].into_iter().collect();
+    script.client.resume(parked, &given, &options, script.now, &mut script.out).unwrap();
+    assert_eq!(script.one()["params"]["requestState"], "s");
+}
+
 #[test]
 fn what_is_kept_is_bounded() {
     let options = CallOptions::new();

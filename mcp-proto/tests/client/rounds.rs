@@ -146,6 +146,37 @@ fn rounds_are_counted_together_and_by_hand_there_is_no_bound() {
     script.completed(&result(&sent["id"], DONE));
 }
 
+/// A server that asks and asks is not saved by a store in between.
+#[test]
+fn rounds_of_a_parked_call_count_on() {
+    let mut script = Script::modern();
+    let options = CallOptions::new().rounds(Rounds::Auto { max: 2 });
+    let (mut call, mut sent) = script.tool("t", &options);
+    for _ in 0..2 {
+        script.asked(&result(&sent["id"], &questions(&["a"], Some("s"))));
+        let stored = serde_json::to_string(&script.client.park(call).unwrap()).unwrap();
+        let parked: Parked = serde_json::from_str(&stored).unwrap();
+        let (client, now, out) = (&mut script.client, script.now, &mut script.out);
+        call = client.resume(parked, &answers(&["a"]), &options, now, out).unwrap();
+        sent = script.one();
+    }
+    let (failed, error) = script.failed(&result(&sent["id"], &questions(&["a"], Some("s"))));
+    assert!(failed == call && matches!(error, CallError::TooManyRounds), "{error}");
+}
+
+#[test]
+fn questions_of_one_round_are_bounded() {
+    let limits = super::script::limits(|limits| limits.max_members = 8);
+    let mut script = Script::modern_of(config().limits(limits).build());
+    let keys = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
+    let (call, sent) = script.tool("t", &CallOptions::new());
+    script.asked(&result(&sent["id"], &questions(&keys[..8], None)));
+    assert!(script.client.cancel(call, None, &mut script.out));
+    let (call, sent) = script.tool("t", &CallOptions::new());
+    let (failed, error) = script.failed(&result(&sent["id"], &questions(&keys, None)));
+    assert!(failed == call && matches!(error, CallError::Malformed(_)), "{error}");
+}
+
 #[test]
 fn parallel_calls_do_not_mix() {
     // C-MRTR-06

@@ -174,7 +174,6 @@ impl Engine {
             call.how.progress
         });
         let Some(progress) = progress else { return };
-        self.table.drop_token(id);
         if progress {
             self.table.use_token(id, wire);
         }
@@ -248,41 +247,15 @@ impl Engine {
     pub(super) fn withdraw<O: Outbox>(&mut self, call: &Call, reason: Option<&str>, out: &mut O) {
         let Some(version) = self.version() else { return };
         self.leave_listen(call, out);
+        if let Some(wire) = call.wire
+            && out.abandon(wire, version)
+        {
+            write_cancelled(wire, version, reason, out);
+        }
         if let Stage::Task(task) = &call.stage {
             // A task is cancelled by its own method only.
-            if let Some(wire) = call.wire {
-                self.cancel_wire(wire, version, reason, out);
-            }
-            return self.cancel_task(&task.id.clone(), version, out);
+            self.cancel_task(&task.id, version, out);
         }
-        if let Some(wire) = call.wire {
-            self.cancel_wire(wire, version, reason, out);
-        }
-    }
-
-    pub(super) fn cancel_wire<O: Outbox>(
-        &mut self,
-        wire: i64,
-        version: ProtocolVersion,
-        reason: Option<&str>,
-        out: &mut O,
-    ) {
-        self.table.close_wire(wire);
-        if !out.abandon(wire, version) {
-            return;
-        }
-        let notice = Notice { method: "notifications/cancelled", version };
-        out.notification(&notice, |out| {
-            rpc::write_notification(out, notice.method, |out| {
-                out.extend_from_slice(b"{\"requestId\":");
-                RequestId::from(wire).write(out);
-                if let Some(reason) = reason {
-                    out.extend_from_slice(b",\"reason\":");
-                    write_str(out, reason);
-                }
-                out.push(b'}');
-            });
-        });
     }
 
     /// Sends a notification, if it is known what the server speaks.
@@ -349,4 +322,19 @@ impl Engine {
             self.queue.clear();
         }
     }
+}
+
+fn write_cancelled<O: Outbox>(wire: i64, version: ProtocolVersion, reason: Option<&str>, out: &mut O) {
+    let notice = Notice { method: "notifications/cancelled", version };
+    out.notification(&notice, |out| {
+        rpc::write_notification(out, notice.method, |out| {
+            out.extend_from_slice(b"{\"requestId\":");
+            RequestId::from(wire).write(out);
+            if let Some(reason) = reason {
+                out.extend_from_slice(b",\"reason\":");
+                write_str(out, reason);
+            }
+            out.push(b'}');
+        });
+    });
 }

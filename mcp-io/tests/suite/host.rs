@@ -7,7 +7,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use mcp_io::client::{
-    Connect, ConnectError, Happened, Host, HostEvent, HostEvents, Memory, Refused, ServerState, Target,
+    Connect, ConnectError, Happened, Host, HostEvent, HostEvents, Memory, Refused, ServerState, Servers,
+    Target,
 };
 use mcp_io::{ByteStream, Io, MemoryStream, Runtime as _, Serve};
 use mcp_proto::client::{CallError, Change, Mode};
@@ -18,6 +19,7 @@ use serde_json::json;
 
 use super::by_hand::ByHand;
 use super::connect::{Note, client, fixture, is_alive, shell};
+use super::programs::program;
 use super::service::{Stage, server};
 use crate::rt;
 
@@ -456,5 +458,27 @@ fn no_child_outlives_its_host() {
             while events.next().await.is_some() {}
             rt::eventually(|| *exits.lock().unwrap() == 2).await;
         }
+    });
+}
+
+/// Servers as users write them down. One that is wrong harms no other.
+#[test]
+fn the_servers_of_a_configuration_are_added() {
+    rt::run(async {
+        let program = program("fixture").get_program().to_str().unwrap().to_owned();
+        let text = json!({ "mcpServers": {
+            "good": { "command": program },
+            "off": { "command": program, "disabled": true },
+            "wrong": { "command": 5 },
+        } });
+        let host = host();
+        let wrong = host.add_all(&Servers::parse(&text.to_string()).unwrap());
+        let wrong: Vec<_> = wrong.iter().map(|(name, error)| (&**name, error.pointer())).collect();
+        assert_eq!(wrong, [("wrong", "/mcpServers/wrong/command")]);
+        assert_eq!(host.servers().len(), 1);
+        host.ready().await;
+        let result = host.call_tool("good__echo", json!({ "text": "x" })).unwrap().await.unwrap();
+        assert_eq!(result.texts(), "x");
+        host.close().await;
     });
 }

@@ -160,6 +160,15 @@ impl Way {
             None => child,
         })
     }
+
+    /// The server at the URL, from `runtime`; `None` if it is a program.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn remote<R: super::http::Network>(&self, runtime: R) -> Option<super::http::Remote<R>> {
+        let Self::Url { url, headers, .. } = self else { return None };
+        let remote = super::http::Remote::new(runtime, url);
+        Some(headers.iter().fold(remote, |remote, (name, value)| remote.header(name, value)))
+    }
 }
 
 /// One entry is being read.

@@ -11,8 +11,9 @@ use mcp_proto::model::{Json, LogMessage};
 
 use crate::client::ConnectError;
 
-/// Most events of one server that wait to be heard.
+/// Most events of one server that wait to be heard, and most bytes of text in them. A server says as much as it likes.
 const MOST: usize = 256;
+const MOST_TEXT: usize = 64 << 10;
 
 /// Something happened to a server of a [`Host`](super::Host), or it says something.
 #[derive(Debug, Clone)]
@@ -78,11 +79,38 @@ struct Waiting {
     /// In the order in which they came.
     events: BTreeMap<u64, HostEvent>,
     /// Which of them are of a server.
-    of: HashMap<Arc<str>, VecDeque<u64>>,
+    of: HashMap<Arc<str>, Own>,
     next: u64,
     missed: u64,
     ended: bool,
     waker: Option<Waker>,
+}
+
+/// The events of one server.
+#[derive(Default)]
+struct Own {
+    /// Each with the bytes of text in it.
+    at: VecDeque<(u64, usize)>,
+    /// Of all of them.
+    text: usize,
+}
+
+impl HostEvent {
+    fn text(&self) -> usize {
+        match &self.what {
+            Happened::Changed(Change::Resource(uri)) => uri.len(),
+            Happened::Log(message) => {
+                let logger = message.logger.as_ref().map_or(0, |logger| logger.len());
+                let meta = message
+                    .meta
+                    .as_ref()
+                    .map_or(0, |meta| serde_json::to_string(meta).map_or(0, |json| json.len()));
+                logger + message.data.get().len() + meta
+            }
+            Happened::Notification { method, params } => method.len() + params.get().len(),
+            Happened::State(_) | Happened::Removed | Happened::Changed(_) => 0,
+        }
+    }
 }
 
 impl Queue {
@@ -97,20 +125,26 @@ impl Queue {
         let Waiting { events, of, next, missed, .. } = &mut *waiting;
         let own = of.entry(Arc::clone(&event.server)).or_default();
         if let Happened::Changed(change) = &event.what
-            && own.iter().any(|at| matches!(&events[at].what, Happened::Changed(other) if other == change))
+            && own
+                .at
+                .iter()
+                .any(|(at, _)| matches!(&events[at].what, Happened::Changed(other) if other == change))
         {
             return None;
         }
-        // A server that talks too much pushes out no other's.
-        if own.len() >= MOST
-            && let Some(oldest) = own.pop_front()
-        {
-            events.remove(&oldest);
-            *missed += 1;
-        }
-        own.push_back(*next);
+        let text = event.text();
+        own.at.push_back((*next, text));
+        own.text += text;
         events.insert(*next, event);
         *next += 1;
+        // A server that talks too much pushes out no other's. The newest says most: it stays, whatever it takes.
+        while (own.at.len() > MOST || (own.at.len() > 1 && own.text > MOST_TEXT))
+            && let Some((oldest, text)) = own.at.pop_front()
+        {
+            events.remove(&oldest);
+            own.text -= text;
+            *missed += 1;
+        }
         waiting.waker.take()
     }
 
@@ -138,8 +172,8 @@ impl HostEvents {
         let mut waiting = self.queue.lock();
         if let Some((_, event)) = waiting.events.pop_first() {
             if let Some(own) = waiting.of.get_mut(&event.server) {
-                own.pop_front();
-                if own.is_empty() {
+                own.text -= own.at.pop_front().map_or(0, |(_, text)| text);
+                if own.at.is_empty() {
                     waiting.of.remove(&event.server);
                 }
             }
@@ -155,7 +189,8 @@ impl HostEvents {
         Poll::Pending
     }
 
-    /// How many events were left out since this was last asked: of a server of which 256 wait, the oldest goes.
+    /// How many events were left out since this was last asked: of a server of which 256 wait, or 64 KiB of text, the
+    /// oldest go.
     pub fn missed(&mut self) -> u64 {
         std::mem::take(&mut self.queue.lock().missed)
     }
@@ -219,6 +254,16 @@ mod tests {
         // What was heard may happen again.
         let _ = queue.push(changed("quiet", Change::Tools));
         assert!(next(&mut events).is_some());
+        assert!(queue.lock().of.is_empty());
+        // Much text counts like many events. The newest is heard in any case.
+        for text in ["x".repeat(MOST_TEXT / 2), "y".repeat(MOST_TEXT / 2), "z".repeat(2 * MOST_TEXT)] {
+            let _ = queue.push(changed("quiet", Change::Tools));
+            let _ = queue.push(log("loud", &text));
+        }
+        assert_eq!(events.missed(), 2);
+        assert!(matches!(next(&mut events).unwrap().what, Happened::Changed(Change::Tools)));
+        let Happened::Log(last) = next(&mut events).unwrap().what else { panic!() };
+        assert!(last.data.get().starts_with("\"z") && next(&mut events).is_none());
         assert!(queue.lock().of.is_empty());
     }
 }

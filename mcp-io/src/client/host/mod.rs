@@ -1,5 +1,6 @@
 //! Many servers, one client each.
 
+mod config;
 mod events;
 mod keep;
 mod members;

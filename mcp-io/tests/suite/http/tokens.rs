@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use mcp_io::client::http::Remote;
-use mcp_io::client::{Connect, ConnectError};
+use mcp_io::client::{Connect, ConnectError, Host, Servers};
 use mcp_proto::client::http::{Token, Unauthorized};
 use mcp_proto::client::{CallError, Mode};
 use mcp_proto::http::ProtectedResource;
@@ -141,5 +141,23 @@ fn a_token_that_cannot_be_had_is_an_error() {
             );
             assert_eq!(asked.load(Ordering::SeqCst), most);
         }
+    });
+}
+
+/// The headers of a configuration are sent.
+#[test]
+fn a_configuration_has_a_token_in_its_headers() {
+    rt::run(async {
+        let stage = Stage::default();
+        let (_, address, _serving) = guarded(&stage);
+        let text = format!(
+            r#"{{"servers":{{"far":{{"url":"http://{address}/mcp","headers":{{"Authorization":"Bearer ${{WORD}}"}}}}}}}}"#
+        );
+        let servers = Servers::parse_with(&text, |name| (name == "WORD").then(|| "sesame".into())).unwrap();
+        let host = Host::new(rt::RUNTIME, client());
+        assert!(host.add_all(&servers).is_empty());
+        host.ready().await;
+        assert_eq!(host.call_tool("far__who", ()).unwrap().await.unwrap().texts(), "alice");
+        host.close().await;
     });
 }

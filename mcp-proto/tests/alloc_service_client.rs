@@ -79,3 +79,38 @@ fn a_call_costs_the_same_among_many() {
     assert!(b < 4_000, "a call that waits costs {b} bytes");
     assert!(few.count_total / 1_000 <= 40, "a call allocates {} times", few.count_total / 1_000);
 }
+
+/// What a server tells a call that nobody polls is kept up to a bound, however much it is; the others go on.
+#[test]
+fn a_flood_of_progress_that_nobody_hears_is_bounded() {
+    let (client, mut link) = connect();
+    let mut newest = 0.0;
+    let mut deaf = client.call_tool("x", ()).on_progress(|progress| newest = progress.progress);
+    let mut other = client.call_tool("x", ());
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(pin!(&mut deaf).poll(&mut cx).is_pending() && pin!(&mut other).poll(&mut cx).is_pending());
+    link.process(Instant::ZERO);
+    skip(&mut link);
+    let flood = measure(|| {
+        for step in 0..100_000 {
+            let message = format!("{step:0>80}");
+            let params = format!("{{\"progressToken\":2,\"progress\":{step},\"message\":\"{message}\"}}");
+            read(
+                &mut link,
+                &format!(
+                    "{{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{params}}}\n"
+                ),
+            );
+        }
+    });
+    // 256 of them, with at most 64 KiB of text, and the room to read in.
+    assert!(flood.bytes_current < 160 << 10, "{} bytes are kept", flood.bytes_current);
+    assert!(flood.bytes_max < 192 << 10, "{} bytes at a time", flood.bytes_max);
+    assert!(link.output().is_empty(), "nothing is answered");
+    for id in [2, 3] {
+        read(&mut link, &format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[]}}}}\n"));
+    }
+    assert!(pin!(&mut other).poll(&mut cx).is_ready() && pin!(&mut deaf).poll(&mut cx).is_ready());
+    drop(deaf);
+    assert!((newest - 99_999.0).abs() < f64::EPSILON, "the newest is heard last");
+}

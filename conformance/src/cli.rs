@@ -19,7 +19,7 @@ use crate::revision::Revision;
 use crate::run::{self, Baseline, Manner, Plan, Selection};
 use crate::schema::Schemas;
 use crate::subject::{Command, Running, Served, Subject};
-use crate::{corpus, invariants, probe, requirement};
+use crate::{corpus, invariants, probe, record, requirement};
 
 /// Replays recorded exchanges of the Model Context Protocol against an implementation.
 #[derive(Debug, Parser)]
@@ -41,7 +41,7 @@ enum Task {
     #[command(after_help = PLAN)]
     Probe(Probe),
     /// Record what passes between a client and a server
-    Record(Later),
+    Record(Record),
     /// List the exchanges, or the requirements and what checks them
     List(List),
     /// Plant each known fault in the fixture and show which exchange catches it
@@ -193,6 +193,40 @@ struct Probe {
 }
 
 #[derive(Debug, Args)]
+struct Record {
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+    /// Be the server program, and pass everything on to this one
+    #[arg(long, value_name = "CMD ARGS", group = "between", required_unless_present = "http")]
+    stdio: Option<String>,
+    /// Pass requests on to the server at this URL
+    #[arg(long, value_name = "UPSTREAM", group = "between")]
+    http: Option<String>,
+    /// Where requests come from: PORT of the loopback interface (0: a free one), or HOST:PORT
+    #[arg(long, value_name = "ADDR", conflicts_with = "stdio", default_value = "0")]
+    listen: String,
+    /// Also replace the values of members and headers with this name; may be repeated
+    #[arg(long, value_name = "NAME")]
+    redact: Vec<String>,
+    /// Leave open what the server says to people: descriptions, instructions, long texts
+    #[arg(long)]
+    without_prose: bool,
+}
+
+impl Record {
+    fn go(self) -> Result<ExitCode, String> {
+        let between = match (self.stdio, self.http) {
+            (Some(command), _) => record::Between::Stdio(command),
+            (None, Some(upstream)) => record::Between::Http { upstream, listen: self.listen },
+            (None, None) => return Err("expected `--stdio` or `--http`".to_owned()),
+        };
+        let Self { out, redact, without_prose, .. } = self;
+        record::Recorder { out, redact, without_prose, between }.go()
+    }
+}
+
+#[derive(Debug, Args)]
 struct UnderTest {
     /// What the client runs on
     #[arg(long)]
@@ -263,7 +297,10 @@ pub fn main() -> ExitCode {
         Task::List(list) => list.go(),
         Task::Client(client) => probe::under_test(client.runtime.of_probe(), &client.url),
         Task::Probe(probe) => probe.go(),
-        Task::Record(_) => later("record"),
+        Task::Record(record) => match record.go() {
+            Ok(code) => return code,
+            Err(problem) => Err(problem),
+        },
         Task::Mutants(_) => later("mutants"),
         Task::Relay { address } => {
             return hosting::relay(address).map_or_else(|_| ExitCode::from(2), ExitCode::from);

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::exchange::{Exchange, ParseError, parse};
+use crate::record;
 
 include!(concat!(env!("OUT_DIR"), "/corpus.rs"));
 
@@ -12,7 +13,8 @@ type File = (&'static str, &'static str);
 /// What stands in place of the embedded exchanges.
 static OWN: OnceLock<Vec<File>> = OnceLock::new();
 
-/// Takes the exchanges of a folder in place of those that are part of the binary, once and for all.
+/// Takes the exchanges of a folder in place of those that are part of the binary, once and for all. A recording among
+/// them is two: see [`record::halves`].
 ///
 /// # Errors
 ///
@@ -31,8 +33,15 @@ pub fn take_folder(root: &Path) -> Result<(), String> {
             let parts: Vec<_> = name.components().map(|part| part.as_os_str().to_string_lossy()).collect();
             if path.extension().is_some_and(|ending| ending == "jsonl") {
                 let text = std::fs::read_to_string(&path).map_err(|error| problem(&path, error))?;
-                // They are needed to the end of the program.
-                files.push((Box::leak(parts.join("/").into_boxed_str()), Box::leak(text.into_boxed_str())));
+                let halves = record::halves(&text);
+                match halves.map_err(|problem| format!("{}: {problem}", path.display()))? {
+                    None => files.push(kept(parts.join("/"), text)),
+                    Some(halves) => {
+                        for (name, text) in [halves.server, halves.client] {
+                            files.push(kept(name, text));
+                        }
+                    }
+                }
             }
         }
     }
@@ -41,6 +50,11 @@ pub fn take_folder(root: &Path) -> Result<(), String> {
     }
     files.sort_unstable();
     OWN.set(files).map_err(|_| "a folder of exchanges was taken already".to_owned())
+}
+
+/// They are needed to the end of the program.
+fn kept(name: String, text: String) -> File {
+    (Box::leak(name.into_boxed_str()), Box::leak(text.into_boxed_str()))
 }
 
 fn files() -> &'static [File] {

@@ -15,6 +15,7 @@ pub mod http;
 pub mod invariants;
 pub mod pattern;
 pub mod probe;
+pub mod record;
 pub mod replay;
 pub mod report;
 pub mod requirement;

@@ -37,6 +37,8 @@ pub struct Head {
     pub reuse: bool,
     /// Whether it counts on an instance that nothing was played on before.
     pub fresh: bool,
+    /// Whether it is a half of a recording: what it holds is what one peer said, and cites nothing.
+    pub recorded: bool,
 }
 
 /// The side under test.
@@ -183,8 +185,9 @@ impl Head {
         };
         let revisions = revisions(fields.strings("revisions")?)?;
         let transports = transports(fields.strings("transports")?)?;
+        let recorded = fields.boolean("recorded")?.unwrap_or(false);
         let requires = fields.strings("requires")?;
-        if requires.is_empty() {
+        if requires.is_empty() && !recorded {
             return Err("`requires`: expected at least one requirement id, got none".to_owned());
         }
         let needs = fields.value("needs").map(Needs::read).transpose()?.unwrap_or_default();
@@ -213,6 +216,7 @@ impl Head {
             handshake,
             reuse,
             fresh,
+            recorded,
         })
     }
 

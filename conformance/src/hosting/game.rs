@@ -497,7 +497,9 @@ impl<'e> Game<'e> {
         let call = Call::from(arrival.clone());
         if self.standing.contains_key(&method) {
             self.stand(&method, call);
-        } else if let Some(body) = self.house.answer(&arrival.message) {
+        } else if let Some(body) =
+            self.house.answer(&arrival.message).filter(|_| !self.exchange.head.recorded)
+        {
             drop(before);
             self.by_house(&method, call, body);
         } else {
@@ -618,6 +620,7 @@ impl<'e> Game<'e> {
         let requires = self.cited(Some(step));
         let level = match failure {
             Failure::Broken => written.unwrap_or(Level::Must),
+            Failure::Differs if self.exchange.head.recorded => Level::Must,
             Failure::Differs => {
                 let ids = requires.iter().map(String::as_str);
                 let cited = requirement::strongest(ids, self.revision).unwrap_or(Level::Should);

@@ -81,6 +81,8 @@ pub(super) fn level(
 ) -> Level {
     let written = step.and_then(|step| step.level).or(head.level);
     match failure {
+        // What was recorded is what is expected.
+        Failure::Differs if head.recorded => Level::Must,
         Failure::Broken => written.unwrap_or(Level::Must),
         Failure::Differs => {
             let ids = requires(head, step).iter().map(String::as_str);

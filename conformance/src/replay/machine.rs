@@ -667,7 +667,11 @@ impl<'e> Replay<'e> {
         self.failed(Some(step), Failure::Broken, "a step that can be done".to_owned(), problem)
     }
 
-    pub(super) fn found(&mut self, finding: Finding) {
+    pub(super) fn found(&mut self, mut finding: Finding) {
+        // A recording shows whether a peer says the same once more, whatever rules it keeps.
+        if self.exchange.head.recorded && finding.rule.is_some() {
+            finding.level = Level::Should;
+        }
         if finding.level == Level::Must {
             self.finished = true;
         }

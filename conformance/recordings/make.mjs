@@ -99,9 +99,14 @@ const cut = process.argv.indexOf('--');
 const own = process.argv[cut + 1];
 const wanted = process.argv.slice(2, cut);
 
+const running = new Set();
+process.on('exit', () => running.forEach(child => child.kill()));
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(130));
+
 function run(command, args, pipes = ['ignore', 'pipe', 'inherit']) {
   const child = spawn(command, args, { stdio: pipes });
-  child.gone = new Promise(resolve => child.on('close', resolve));
+  running.add(child);
+  child.gone = new Promise(resolve => child.on('close', resolve)).finally(() => running.delete(child));
   return child;
 }
 

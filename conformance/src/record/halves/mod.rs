@@ -1,10 +1,13 @@
 //! The two exchanges that a recording is: one for servers, in which the suite says what the client said, and one for
 //! clients, in which it says what the server said.
 
+mod said;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
+use self::said::{bindings, literal, unmarked};
 use super::tape::Party;
 
 /// The exchanges of a recording, in the format of exchanges.
@@ -120,7 +123,8 @@ impl Recording {
         head_of_client.insert("plan".to_owned(), literal(&self.head["plan"]));
         if self.steps.iter().any(|step| step.contains_key("request")) {
             let sessions = |step: &Map<String, Value>| {
-                step.contains_key("status") && step["headers"].get("mcp-session-id").is_some()
+                let headers = step.get("headers").filter(|_| step.contains_key("status"));
+                headers.is_some_and(|headers| headers.get("mcp-session-id").is_some())
             };
             let streams = |step: &Map<String, Value>| {
                 let number = step.get("request").and_then(Value::as_u64);
@@ -445,7 +449,7 @@ impl<'r> Half<'r> {
     fn said(&self, message: &Value) -> Value {
         let mut message = message.clone();
         if let Value::Object(members) = &mut message {
-            if !self.is_subject(Party::Client) {
+            if self.is_subject(Party::Client) {
                 self.tag(members);
             } else {
                 self.without_additions(members);
@@ -516,66 +520,6 @@ impl<'r> Half<'r> {
             Some(_) => {}
         }
     }
-
-    /// As the subject has to say it.
-    fn pattern(&self, value: &Value) -> Value {
-        match mark(value) {
-            Some(Mark::As(pattern)) => return pattern.clone(),
-            Some(Mark::Bind(name)) => return json!({"$bind": name}),
-            Some(Mark::Ref(name)) => {
-                return match self.recording.bound.get(name) {
-                    Some((party, value)) if *party != self.subject => literal(value),
-                    _ => json!({"$ref": name}),
-                };
-            }
-            Some(Mark::Type(kind)) => return json!({"$type": kind}),
-            Some(Mark::Base64) => return json!({"$base64": true}),
-            None => {}
-        }
-        match value {
-            Value::Array(items) => items.iter().map(|item| self.pattern(item)).collect(),
-            Value::Object(members) => {
-                let special = members.keys().any(|name| name.starts_with('$'));
-                if special && !has_marks(value) {
-                    return json!({"$literal": unmarked(value)});
-                }
-                let kept = members.iter().filter(|(name, _)| !name.starts_with('$'));
-                let mut kept: Map<_, _> =
-                    kept.map(|(name, value)| (name.clone(), self.pattern(value))).collect();
-                if special {
-                    kept.insert("$rest".to_owned(), json!(true));
-                }
-                Value::Object(kept)
-            }
-            plain => plain.clone(),
-        }
-    }
-
-    /// As the suite says it.
-    fn template(&self, value: &Value) -> Value {
-        match mark(value) {
-            Some(Mark::As(template)) => return template.clone(),
-            Some(Mark::Ref(name)) => {
-                return match self.recording.bound.get(name) {
-                    Some((party, _)) if *party == self.subject => json!({"$ref": name}),
-                    Some((_, value)) => literal(value),
-                    None => Value::Null,
-                };
-            }
-            Some(_) => return literal(&unmarked(value)),
-            None => {}
-        }
-        match value {
-            Value::Array(items) => items.iter().map(|item| self.template(item)).collect(),
-            Value::Object(members) if members.keys().any(|name| name.starts_with('$')) => {
-                json!({"$literal": unmarked(value)})
-            }
-            Value::Object(members) => {
-                members.iter().map(|(name, value)| (name.clone(), self.template(value))).collect()
-            }
-            plain => plain.clone(),
-        }
-    }
 }
 
 impl Recording {
@@ -614,91 +558,5 @@ fn loosen(members: &mut Map<String, Value>) {
     }
 }
 
-/// A mark of a recording.
-enum Mark<'v> {
-    Bind(&'v str),
-    Ref(&'v str),
-    Type(&'v str),
-    Base64,
-    /// Put in here: what it is in the exchange.
-    As(&'v Value),
-}
-
-fn mark(value: &Value) -> Option<Mark<'_>> {
-    let members = value.as_object()?;
-    let text = |name: &str| members.get(name).and_then(Value::as_str);
-    text("$bind")
-        .map(Mark::Bind)
-        .or_else(|| text("$ref").map(Mark::Ref))
-        .or_else(|| text("$type").map(Mark::Type))
-        .or_else(|| members.get("$base64").map(|_| Mark::Base64))
-        .or_else(|| members.get("$as").map(Mark::As))
-}
-
-fn has_marks(value: &Value) -> bool {
-    match value {
-        Value::Array(items) => items.iter().any(has_marks),
-        Value::Object(members) => mark(value).is_some() || members.values().any(has_marks),
-        _ => false,
-    }
-}
-
-/// The value as it was said; something of its kind where that is left open.
-fn unmarked(value: &Value) -> Value {
-    match mark(value) {
-        Some(Mark::Bind(_) | Mark::Type(_)) if value.get("value").is_some() => return value["value"].clone(),
-        Some(Mark::Type(kind)) => {
-            return match kind {
-                "string" => json!("text"),
-                "boolean" => json!(true),
-                "array" => json!([]),
-                "object" => json!({}),
-                "null" => Value::Null,
-                _ => json!(1),
-            };
-        }
-        Some(Mark::Base64) => return json!("AAAA"),
-        _ => {}
-    }
-    match value {
-        Value::Array(items) => items.iter().map(unmarked).collect(),
-        Value::Object(members) => {
-            let named = |(name, value): (&String, &Value)| {
-                (
-                    name.strip_prefix("$$").map_or_else(|| name.clone(), |name| format!("${name}")),
-                    unmarked(value),
-                )
-            };
-            members.iter().map(named).collect()
-        }
-        plain => plain.clone(),
-    }
-}
-
-/// A value that means nothing but itself.
-fn literal(value: &Value) -> Value {
-    fn is_special(value: &Value) -> bool {
-        match value {
-            Value::Array(items) => items.iter().any(is_special),
-            Value::Object(members) => {
-                members.iter().any(|(name, value)| name.starts_with('$') || is_special(value))
-            }
-            _ => false,
-        }
-    }
-    if is_special(value) { json!({"$literal": value}) } else { value.clone() }
-}
-
-fn bindings(value: &Value, party: Party, bound: &mut BTreeMap<String, (Party, Value)>) {
-    match value {
-        Value::Array(items) => items.iter().for_each(|item| bindings(item, party, bound)),
-        Value::Object(members) => {
-            if let Some(Mark::Bind(name)) = mark(value) {
-                let value = members.get("value").cloned().unwrap_or_default();
-                bound.entry(name.to_owned()).or_insert((party, value));
-            }
-            members.values().for_each(|value| bindings(value, party, bound));
-        }
-        _ => {}
-    }
-}
+#[cfg(test)]
+mod tests;

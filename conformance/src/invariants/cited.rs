@@ -141,6 +141,7 @@ const CITED: &[(&str, &[&str])] = &[
     ("related-task", &["LB-TASK-21"]),
     ("client-tasks", &["LB-TASK-02", "LB-TASK-03"]),
     ("task-as-json", &["LS-TASK-03"]),
+    ("task-ended", &["LB-TASK-09", "LB-TASK-10"]),
 ];
 
 /// The rules that every message is held against, each with an obligation that its breach names.

@@ -15,6 +15,8 @@ pub(super) struct Task {
     /// The token that its request gave.
     token: Option<Value>,
     over: bool,
+    /// How it ended, as a response told.
+    end: Option<String>,
     /// What it has asked, by key.
     asked: BTreeMap<String, Value>,
 }
@@ -37,7 +39,13 @@ pub(super) fn made(
         breaches.push(ledger.must("task-ids-differ", &ids, &format!("{at}/taskId"), expected, &id));
     }
     if ledger.tasks.len() < 1000 {
-        ledger.tasks.push(Task { id, token: request.token.clone(), over: false, asked: BTreeMap::new() });
+        ledger.tasks.push(Task {
+            id,
+            token: request.token.clone(),
+            over: false,
+            end: None,
+            asked: BTreeMap::new(),
+        });
     }
 }
 
@@ -47,8 +55,20 @@ pub(super) fn told(ledger: &mut Ledger, task: &Value, at: &str, breaches: &mut V
         return;
     };
     let status = task.get("status").and_then(Value::as_str).unwrap_or_default();
+    let known = &ledger.tasks[index];
+    // Notifications may be late.
+    if let Some(end) = known.end.as_ref().filter(|end| at == "/result" && *end != status) {
+        let expected = format!("`{end}`, as the task has ended so");
+        let ids = ["LB-TASK-10", "LB-TASK-09"];
+        let at = format!("{at}/status");
+        breaches.push(ledger.must("task-ended", &ids, &at, &expected, &Value::from(status)));
+    }
     if ["completed", "failed", "cancelled"].contains(&status) {
-        ledger.tasks[index].over = true;
+        let known = &mut ledger.tasks[index];
+        known.over = true;
+        if at == "/result" {
+            known.end.get_or_insert_with(|| status.to_owned());
+        }
     }
     for (key, asked) in task.get("inputRequests").and_then(Value::as_object).into_iter().flatten() {
         // A question may be worded anew; what it asks for stays.

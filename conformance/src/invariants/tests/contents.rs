@@ -278,6 +278,9 @@ pub(super) fn progress_of_a_task_keeps_its_token_and_ends_with_it() {
     ended["taskId"] = json!("t");
     keeps(&mut open, &json!({"jsonrpc": "2.0", "id": 3, "result": ended}));
     blames(&open.received(&progress("p", 2)), &["LB-PROG-02"]);
+    open.sent(&get(4));
+    let again = json!({"jsonrpc": "2.0", "id": 4, "result": task("working")});
+    blames(&open.received(&again), &["LB-TASK-09", "LB-TASK-10"]);
     let mut related = task("working");
     related["_meta"] = json!({"io.modelcontextprotocol/related-task": {"taskId": "t"}});
     let told = start().received(&json!({"jsonrpc": "2.0", "id": 3, "result": related}));

@@ -31,7 +31,7 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Run the exchanges against a subject; against the built-in fixture if none is named
+    /// Run the exchanges against a subject; against the servers and clients of this program if none is named
     Run(Run),
     /// Be the fixture server
     Serve(Serve),
@@ -74,7 +74,7 @@ struct Run {
     /// Start a client that starts the suite as its stdio server
     #[arg(long, value_name = "CMD ARGS", group = "target")]
     client_stdio: Option<String>,
-    /// The clients of this program on every runtime and transport, in place of its servers
+    /// The clients of this program on every runtime and transport, without its servers
     #[arg(long, group = "target")]
     clients: bool,
     /// Only this revision; may be repeated
@@ -322,7 +322,7 @@ impl Run {
             corpus::take_folder(folder)?;
         }
         let clients = self.clients()?;
-        let subjects = if clients.is_empty() { self.subjects()? } else { Vec::new() };
+        let subjects = if clients.is_empty() || self.is_of_own() { self.subjects()? } else { Vec::new() };
         let schemas = self.schemas.as_deref().map(Schemas::load).transpose()?;
         let baseline = self.baseline.as_deref().map(Baseline::load).transpose()?;
         let selection = Selection::new(self.revision, self.only);
@@ -346,9 +346,15 @@ impl Run {
         match (&self.client, &self.client_stdio) {
             (Some(line), _) => program("--client", line, Transport::Http),
             (None, Some(line)) => program("--client-stdio", line, Transport::Stdio),
-            (None, None) if self.clients => own_clients(),
+            (None, None) if self.clients || self.is_of_own() => own_clients(),
             (None, None) => Ok(Vec::new()),
         }
+    }
+
+    /// Whether no subject is named: then this program's servers and clients are played.
+    const fn is_of_own(&self) -> bool {
+        let server = self.stdio.is_some() || self.http.is_some() || self.sse.is_some();
+        !server && self.client.is_none() && self.client_stdio.is_none() && !self.clients
     }
 
     fn subjects(&self) -> Result<Vec<Box<dyn Subject>>, String> {

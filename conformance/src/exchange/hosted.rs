@@ -145,6 +145,23 @@ pub enum Act {
     Wait(u64),
 }
 
+impl Act {
+    /// Whether the server says or does something, and nothing is waited for.
+    pub(crate) const fn says(&self) -> bool {
+        !matches!(
+            self,
+            Self::Expect(_)
+                | Self::Request(_)
+                | Self::Unordered(_)
+                | Self::Reported { .. }
+                | Self::Nothing { .. }
+                | Self::Wait(_)
+                | Self::Closed { .. }
+                | Self::Started
+        )
+    }
+}
+
 /// A message to wait for.
 #[derive(Debug, Clone)]
 #[non_exhaustive]

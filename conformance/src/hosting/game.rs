@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Invitation};
 use super::house::House;
+use super::informed::Informed;
 use super::rules::Ledger;
 use super::stage::{Conn, Doors, Event, Stage, WebRequest};
 use super::talk::Voice;
@@ -20,11 +21,12 @@ use crate::schema::Schemas;
 use crate::subject::Exit;
 use crate::text::{printable, shorten};
 
-/// How long something is waited for if the step does not say.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long something is waited for if the step does not say: no verdict is to depend on how busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(20);
 
-/// After the end of a client, what it said last may still be on its way.
-const LAST_BREATH: Duration = Duration::from_millis(150);
+/// The connections of a client end with it, and then nothing more can come; unless a program that it left behind has
+/// them, too.
+const LAST_BREATH: Duration = Duration::from_secs(3);
 
 /// More of a transcript says nothing new.
 const TRANSCRIPT_ENTRIES: usize = 400;
@@ -115,6 +117,7 @@ pub fn play(setting: &Setting<'_>, client: &dyn Client) -> Result<Played, String
         scope,
         at: 0,
         begun: None,
+        said: None,
         taken: Vec::new(),
         inbox: VecDeque::new(),
         reports: VecDeque::new(),
@@ -127,10 +130,12 @@ pub fn play(setting: &Setting<'_>, client: &dyn Client) -> Result<Played, String
         process: None,
         starts: (0, 1),
         stream: None,
+        informed: Informed::default(),
         live: BTreeSet::new(),
         closed: BTreeSet::new(),
         silent: false,
         exit: None,
+        unsealed: None,
         findings: Vec::new(),
         transcript: Vec::new(),
         lacks: None,
@@ -155,12 +160,14 @@ pub(super) struct Game<'e> {
     /// The current step, and when it began.
     pub(super) at: usize,
     pub(super) begun: Option<Duration>,
+    /// When the step before began, if it was something that the server says: the client cannot have heard it before.
+    pub(super) said: Option<Duration>,
     /// Which alternatives of the current step were met, or how often it was.
     pub(super) taken: Vec<usize>,
     pub(super) inbox: VecDeque<Arrival>,
     pub(super) reports: VecDeque<Value>,
     /// What arrived since the current step began, whoever dealt with it.
-    pub(super) recent: Vec<Value>,
+    pub(super) recent: Vec<(Duration, Value)>,
     pub(super) calls: Vec<Call>,
     /// Requests of the server: name and id.
     pub(super) own: Vec<(Option<String>, Value)>,
@@ -174,10 +181,15 @@ pub(super) struct Game<'e> {
     pub(super) starts: (usize, usize),
     /// The stream of the session.
     pub(super) stream: Option<Conn>,
+    /// Which requests were sent by a client that knows of the end of its session.
+    informed: Informed,
+    /// Connections that are not at their end.
     live: BTreeSet<Conn>,
     pub(super) closed: BTreeSet<Conn>,
     silent: bool,
     exit: Option<Exit>,
+    /// After the end of the client: how many of the listeners may still have connections that it made.
+    unsealed: Option<usize>,
     pub(super) findings: Vec<Finding>,
     transcript: Vec<Entry>,
     pub(super) lacks: Option<String>,
@@ -186,6 +198,7 @@ pub(super) struct Game<'e> {
 /// Something of the client that waits for a step.
 #[derive(Debug, Clone)]
 pub(super) struct Arrival {
+    pub(super) at: Duration,
     pub(super) conn: Conn,
     /// The message; for an HTTP request without one `{"http": METHOD, "path": …}`.
     pub(super) message: Value,
@@ -204,7 +217,7 @@ pub(super) struct Call {
 
 impl From<Arrival> for Call {
     fn from(arrival: Arrival) -> Self {
-        let Arrival { conn, message, web } = arrival;
+        let Arrival { conn, message, web, .. } = arrival;
         Self { name: None, conn, message, web, answered: false }
     }
 }
@@ -257,8 +270,12 @@ impl<'e> Game<'e> {
         loop {
             match self.step() {
                 Flow::Next => {
+                    let begun = self.begun.take();
+                    let step = self.current().filter(|step| self.runs(step));
+                    if let Some(step) = step {
+                        self.said = begun.filter(|_| step.act.says());
+                    }
                     self.at += 1;
-                    self.begun = None;
                 }
                 Flow::Wait(until) => {
                     self.hear(until);
@@ -291,8 +308,8 @@ impl<'e> Game<'e> {
         if self.lacks.is_some() {
             return;
         }
-        while let Some(event) = self.stage.wait(self.stage.now()) {
-            self.take(event);
+        while let Some((at, event)) = self.stage.wait(self.stage.now()) {
+            self.take(at, event);
         }
         let exit = self.exit.clone();
         if let Some(exit) = exit.filter(|exit| exit.code.is_none_or(|code| code == 101)) {
@@ -323,7 +340,7 @@ impl<'e> Game<'e> {
 
     /// Whether nothing more can come from the client.
     pub(super) fn is_over(&self) -> bool {
-        self.silent && self.exit.is_some() && self.live.is_empty()
+        self.silent && self.exit.is_some() && self.unsealed == Some(0) && self.live.is_empty()
     }
 
     /// Waits for one event and takes it.
@@ -335,6 +352,7 @@ impl<'e> Game<'e> {
                 self.exit = self.stage.exit();
                 if let Some(exit) = self.exit.clone() {
                     self.note(Direction::Event, &exit.text);
+                    self.unsealed = Some(self.stage.seal());
                 }
             }
             if self.exit.is_some() {
@@ -344,15 +362,20 @@ impl<'e> Game<'e> {
             }
         }
         match self.stage.wait(until) {
-            Some(event) => self.take(event),
+            Some((at, event)) => self.take(at, event),
             // What its end left open is not closed any more.
-            None if self.exit.is_some() => self.live.clear(),
+            None if self.exit.is_some() && self.stage.now() >= now + LAST_BREATH => {
+                self.live.clear();
+                self.unsealed = Some(0);
+            }
             None => {}
         }
     }
 
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, at: Duration, event: Event) {
         match event {
+            Event::Accepted(conn) => drop(self.live.insert(conn)),
+            Event::Sealed => self.unsealed = self.unsealed.map(|count| count.saturating_sub(1)),
             Event::Opened(conn) => {
                 self.note(Direction::Event, "the server program starts");
                 self.live.insert(conn);
@@ -360,20 +383,21 @@ impl<'e> Game<'e> {
                 self.starts.0 += 1;
                 self.ledger.restarted();
             }
-            Event::Line(conn, line) => self.line(conn, &line),
+            Event::Line(conn, line) => self.line(at, conn, &line),
             Event::Closed(conn) => self.gone(conn),
-            Event::Request(conn, web) => {
+            Event::Request(conn, mut web) => {
                 self.live.insert(conn);
                 self.closed.remove(&conn);
+                web.informed = self.informed.learn(conn, &web, !self.ledger.over.is_empty());
                 self.voice.asked(conn);
-                self.web(conn, web);
+                self.web(at, conn, web);
             }
             Event::Bad(conn, problem) => {
                 self.note(Direction::Received, &problem);
                 self.breach(Level::Must, "http", "HTTP".to_owned(), problem);
                 self.stage.cut(conn);
             }
-            Event::Said(line) => self.said(&line),
+            Event::Said(line) => self.told_by_client(at, &line),
             Event::Silent => self.silent = true,
             Event::Diagnostic(text) => self.note(Direction::Diagnostic, &text),
         }
@@ -394,7 +418,7 @@ impl<'e> Game<'e> {
         }
     }
 
-    fn said(&mut self, line: &[u8]) {
+    fn told_by_client(&mut self, at: Duration, line: &[u8]) {
         if line.trim_ascii().is_empty() {
             return;
         }
@@ -404,7 +428,7 @@ impl<'e> Game<'e> {
                 if let Some(lacks) = report.get("unsupported") {
                     self.lacks = Some(lacks.as_str().map_or_else(|| lacks.to_string(), str::to_owned));
                 }
-                self.recent.push(report.clone());
+                self.recent.push((at, report.clone()));
                 self.reports.push_back(report);
             }
             _ => {
@@ -414,7 +438,7 @@ impl<'e> Game<'e> {
         }
     }
 
-    fn line(&mut self, conn: Conn, line: &[u8]) {
+    fn line(&mut self, at: Duration, conn: Conn, line: &[u8]) {
         if self.process != Some(conn) {
             return;
         }
@@ -425,14 +449,14 @@ impl<'e> Game<'e> {
         match self.ledger.read(line) {
             Ok(messages) => {
                 for message in messages {
-                    self.message(conn, message, None);
+                    self.message(at, conn, message, None);
                 }
             }
             Err(breach) => self.found(breach),
         }
     }
 
-    fn web(&mut self, conn: Conn, web: WebRequest) {
+    fn web(&mut self, at: Duration, conn: Conn, web: WebRequest) {
         let lines = |(name, value): &(String, String)| format!("{name}: {value}");
         let head: Vec<_> = web.headers.iter().map(lines).collect();
         let text = format!("{} {}\n{}\n{}", web.method, web.target, head.join("\n"), printable(&web.body));
@@ -449,14 +473,14 @@ impl<'e> Game<'e> {
             if web.elsewhere {
                 message["elsewhere"] = json!(true);
             }
-            self.recent.push(message.clone());
-            self.plain(Arrival { conn, message, web: Some(web) });
+            self.recent.push((at, message.clone()));
+            self.plain(Arrival { at, conn, message, web: Some(web) });
             return;
         }
         match self.ledger.read(&web.body) {
             Ok(messages) => {
                 for message in messages {
-                    self.message(conn, message, Some(web.clone()));
+                    self.message(at, conn, message, Some(web.clone()));
                 }
             }
             Err(breach) => {
@@ -472,8 +496,7 @@ impl<'e> Game<'e> {
         if self.revision == Revision::V2024_11_05 { path == "/messages" } else { path.starts_with("/mcp") }
     }
 
-    fn message(&mut self, conn: Conn, message: Value, web: Option<WebRequest>) {
-        let before = self.ledger.session.clone();
+    fn message(&mut self, at: Duration, conn: Conn, message: Value, web: Option<WebRequest>) {
         for breach in self.ledger.received(&message, web.as_ref()) {
             self.found(breach);
         }
@@ -482,8 +505,8 @@ impl<'e> Game<'e> {
                 self.found(breach);
             }
         }
-        self.recent.push(message.clone());
-        let arrival = Arrival { conn, message, web };
+        self.recent.push((at, message.clone()));
+        let arrival = Arrival { at, conn, message, web };
         let asks = arrival.asks();
         // Over HTTP+SSE answers come on the one stream.
         if arrival.web.is_some() && (!asks || self.revision == Revision::V2024_11_05) {
@@ -500,7 +523,6 @@ impl<'e> Game<'e> {
         } else if let Some(body) =
             self.house.answer(&arrival.message).filter(|_| !self.exchange.head.recorded)
         {
-            drop(before);
             self.by_house(&method, call, body);
         } else {
             self.inbox.push_back(arrival);
@@ -574,6 +596,7 @@ impl<'e> Game<'e> {
     pub(super) fn session_is_over(&mut self) {
         if let Some(id) = self.ledger.session.take() {
             self.ledger.over.push(id);
+            self.informed.over();
         }
     }
 

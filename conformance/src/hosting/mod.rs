@@ -7,6 +7,7 @@
 mod client;
 mod game;
 mod house;
+mod informed;
 mod relay;
 mod rules;
 mod schema;

@@ -3,7 +3,7 @@
 //! One thread a connection reads and tells; only the thread that plays writes. The order of what one connection
 //! or pipe says is kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,6 +30,10 @@ const WRITE_LIMIT: Duration = Duration::from_secs(10);
 /// Something that happened.
 #[derive(Debug)]
 pub(super) enum Event {
+    /// A connection was made.
+    Accepted(Conn),
+    /// All connections that were made before the end of the client are known.
+    Sealed,
     /// The client started the server program.
     Opened(Conn),
     /// A line for the server program.
@@ -57,6 +61,8 @@ pub(super) struct WebRequest {
     pub(super) body: Vec<u8>,
     /// Whether it was sent to the other origin.
     pub(super) elsewhere: bool,
+    /// Whether the client, when it sent this, must have known that the session before this one is over.
+    pub(super) informed: bool,
 }
 
 impl WebRequest {
@@ -70,13 +76,32 @@ impl WebRequest {
 
 type Writers = Arc<Mutex<BTreeMap<Conn, TcpStream>>>;
 
+/// Tells events with the time at which they were seen.
+#[derive(Debug, Clone)]
+struct Teller(Sender<(Instant, Event)>);
+
+impl Teller {
+    /// Whether somebody listens.
+    fn tell(&self, event: Event) -> bool {
+        self.0.send((Instant::now(), event)).is_ok()
+    }
+}
+
 /// The surroundings of one exchange.
 pub(super) struct Stage {
-    events: Receiver<Event>,
+    events: Receiver<(Instant, Event)>,
     writers: Writers,
-    listeners: Vec<(SocketAddr, Arc<AtomicBool>)>,
+    listeners: Vec<Listener>,
     life: Box<dyn crate::subject::Life>,
     started: Instant,
+}
+
+/// Where connections are accepted.
+struct Listener {
+    address: SocketAddr,
+    closing: Arc<AtomicBool>,
+    /// The ports of connections that this program made itself, to be seen after all that were made before.
+    seals: Arc<Mutex<BTreeSet<u16>>>,
 }
 
 /// The addresses of an exchange, before the client runs.
@@ -114,12 +139,13 @@ impl Stage {
         invitation: &Invitation,
     ) -> io::Result<Self> {
         let (tell, events) = channel();
+        let tell = Teller(tell);
         let writers = Writers::default();
         let mut listeners = Vec::new();
         let numbers = Arc::new(AtomicU64::new(1));
         for (place, (listener, address)) in std::iter::once(doors.main).chain(doors.other).enumerate() {
-            let closing = Arc::new(AtomicBool::new(false));
-            listeners.push((address, Arc::clone(&closing)));
+            let (closing, seals) = (Arc::new(AtomicBool::new(false)), Arc::default());
+            listeners.push(Listener { address, closing: Arc::clone(&closing), seals: Arc::clone(&seals) });
             let (tell, writers, numbers) = (tell.clone(), Arc::clone(&writers), Arc::clone(&numbers));
             thread::spawn(move || {
                 for socket in listener.incoming() {
@@ -127,12 +153,18 @@ impl Stage {
                         return;
                     }
                     let Ok(socket) = socket else { continue };
+                    let port = socket.peer_addr().map(|peer| peer.port()).unwrap_or_default();
+                    if seals.lock().unwrap_or_else(PoisonError::into_inner).contains(&port) {
+                        tell.tell(Event::Sealed);
+                        continue;
+                    }
                     let _ = socket.set_nodelay(true);
                     let _ = socket.set_write_timeout(Some(WRITE_LIMIT));
                     let conn = numbers.fetch_add(1, Ordering::Relaxed);
                     let Ok(writer) = socket.try_clone() else { continue };
                     writers.lock().unwrap_or_else(PoisonError::into_inner).insert(conn, writer);
                     let tell = tell.clone();
+                    tell.tell(Event::Accepted(conn));
                     thread::spawn(move || match transport {
                         Transport::Http => read_web(conn, socket, place == 1, &tell),
                         Transport::Stdio => read_lines(conn, socket, &tell),
@@ -143,13 +175,13 @@ impl Stage {
         let Guest { output, diagnostics, life } = client.start(invitation)?;
         let printed = tell.clone();
         thread::spawn(move || {
-            lines(output, |line| printed.send(Event::Said(line)).is_ok());
-            let _ = printed.send(Event::Silent);
+            lines(output, |line| printed.tell(Event::Said(line)));
+            printed.tell(Event::Silent);
         });
         if let Some(diagnostics) = diagnostics {
             thread::spawn(move || {
                 lines(diagnostics, |line| {
-                    tell.send(Event::Diagnostic(String::from_utf8_lossy(&line).into_owned())).is_ok()
+                    tell.tell(Event::Diagnostic(String::from_utf8_lossy(&line).into_owned()))
                 });
             });
         }
@@ -168,10 +200,23 @@ impl Stage {
         self.started.elapsed()
     }
 
-    /// The next event; `None` when the time is over.
-    pub(super) fn wait(&self, until: Duration) -> Option<Event> {
+    /// The next event and when it was seen; `None` when the time is over.
+    pub(super) fn wait(&self, until: Duration) -> Option<(Duration, Event)> {
         let left = until.saturating_sub(self.now());
-        self.events.recv_timeout(left).ok()
+        let (at, event) = self.events.recv_timeout(left).ok()?;
+        Some((at.saturating_duration_since(self.started), event))
+    }
+
+    /// Asks for [`Event::Sealed`]: connections are accepted in the order in which they were made. How often it will
+    /// come.
+    pub(super) fn seal(&self) -> usize {
+        let sealed = |listener: &&Listener| {
+            // Nobody looks at the port before it is known.
+            let mut seals = listener.seals.lock().unwrap_or_else(PoisonError::into_inner);
+            let port = TcpStream::connect(listener.address).and_then(|socket| socket.local_addr());
+            port.is_ok_and(|address| seals.insert(address.port()))
+        };
+        self.listeners.iter().filter(sealed).count()
     }
 
     /// How the client ended, if it has.
@@ -222,7 +267,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         self.life.kill();
-        for (address, closing) in &self.listeners {
+        for Listener { address, closing, .. } in &self.listeners {
             closing.store(true, Ordering::Release);
             // The listener waits for a connection, not for the flag.
             let _ = TcpStream::connect(address);
@@ -263,27 +308,27 @@ fn lines(mut input: impl Read, mut tell: impl FnMut(Vec<u8>) -> bool) {
     }
 }
 
-fn read_lines(conn: Conn, socket: TcpStream, tell: &Sender<Event>) {
-    let _ = tell.send(Event::Opened(conn));
-    lines(socket, |line| tell.send(Event::Line(conn, line)).is_ok());
-    let _ = tell.send(Event::Closed(conn));
+fn read_lines(conn: Conn, socket: TcpStream, tell: &Teller) {
+    tell.tell(Event::Opened(conn));
+    lines(socket, |line| tell.tell(Event::Line(conn, line)));
+    tell.tell(Event::Closed(conn));
 }
 
-fn read_web(conn: Conn, mut socket: TcpStream, elsewhere: bool, tell: &Sender<Event>) {
+fn read_web(conn: Conn, mut socket: TcpStream, elsewhere: bool, tell: &Teller) {
     let mut buffer = vec![0; 64 << 10];
     let mut bytes: Vec<u8> = Vec::new();
     loop {
         match take_request(&mut bytes, elsewhere) {
             Ok(Some(request)) => {
-                if tell.send(Event::Request(conn, request)).is_err() {
+                if !tell.tell(Event::Request(conn, request)) {
                     return;
                 }
                 continue;
             }
             Ok(None) => {}
             Err(problem) => {
-                let _ = tell.send(Event::Bad(conn, problem));
-                return;
+                tell.tell(Event::Bad(conn, problem));
+                break;
             }
         }
         match socket.read(&mut buffer) {
@@ -293,7 +338,7 @@ fn read_web(conn: Conn, mut socket: TcpStream, elsewhere: bool, tell: &Sender<Ev
             Err(_) => break,
         }
     }
-    let _ = tell.send(Event::Closed(conn));
+    tell.tell(Event::Closed(conn));
 }
 
 /// Takes a whole request off the front of the bytes, if there is one.
@@ -319,6 +364,7 @@ fn take_request(bytes: &mut Vec<u8>, elsewhere: bool) -> Result<Option<WebReques
         headers,
         body: Vec::new(),
         elsewhere,
+        informed: false,
     };
     let chunked = request.header("transfer-encoding").is_some_and(|coding| coding.contains("chunked"));
     let used = if chunked {

@@ -15,6 +15,9 @@ use crate::replay::Direction;
 use crate::revision::{Revision, Selector};
 use crate::text::shorten;
 
+/// A flood is written in pieces of about so many bytes.
+const FLOOD_PIECE: usize = 16 << 10;
+
 /// What an expectation makes of an arrival.
 enum Look {
     /// It is of another kind.
@@ -48,7 +51,9 @@ impl Game<'_> {
                 return self.reported(step, pattern, name.as_deref(), begun + self.limit(*within));
             }
             Act::Nothing { millis, of } => {
-                return self.nothing(step, begun + Duration::from_millis(*millis), of.as_ref());
+                // What the client does after it heard something is counted from when that was said.
+                let from = self.said.unwrap_or(begun);
+                return self.nothing(step, from + Duration::from_millis(*millis), of.as_ref());
             }
             Act::Wait(millis) => {
                 let until = begun + Duration::from_millis(*millis);
@@ -82,6 +87,8 @@ impl Game<'_> {
             }),
             Act::Flood { text, on, most } => self.place(on.as_deref()).and_then(|conn| {
                 let text = self.text(text)?;
+                // Short ones many at a time: it is the client that is to be kept busy.
+                let text = text.repeat((FLOOD_PIECE / text.len().max(1)).max(1));
                 let mut sent = 0;
                 while sent < *most && self.voice.write(&self.stage, conn, text.as_bytes()) {
                     sent += text.len() as u64;
@@ -325,10 +332,13 @@ impl Game<'_> {
     }
 
     fn nothing(&mut self, step: &HostStep, until: Duration, of: Option<&Pattern>) -> Flow {
-        let waiting = self.inbox.iter().map(|arrival| &arrival.message);
+        // What came too late to count counts not, however late it is looked at.
+        let waiting = self.inbox.iter().map(|arrival| (arrival.at, &arrival.message));
+        let recent = self.recent.iter().map(|(at, message)| (*at, message));
+        let in_time = |(at, message): (Duration, &Value)| (at <= until).then(|| message.clone());
         let all: Vec<Value> = match of {
-            Some(_) => waiting.chain(&self.recent).cloned().collect(),
-            None => waiting.filter(|message| message.get("id").is_some()).cloned().collect(),
+            Some(_) => waiting.chain(recent).filter_map(in_time).collect(),
+            None => waiting.filter_map(in_time).filter(|message| message.get("id").is_some()).collect(),
         };
         let found = all.into_iter().find(|message| match of {
             Some(pattern) => pattern.fits(Some(message), &mut self.scope.clone()),
@@ -383,7 +393,7 @@ impl Game<'_> {
             self.scope.ids.insert(name.clone(), id.clone());
         }
         let answered = arrival.plain().is_none() && (id.is_none() || arrival.method().is_none());
-        let Arrival { conn, message, web } = arrival;
+        let Arrival { conn, message, web, .. } = arrival;
         self.calls.push(Call { name, conn, message, web, answered });
     }
 

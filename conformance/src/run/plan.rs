@@ -180,10 +180,14 @@ impl<'s> Plan<'s> {
         let wanted = |revision: &Revision| {
             self.selection.revisions.is_empty() || self.selection.revisions.contains(revision)
         };
-        for (client, subject) in self.clients.iter().enumerate() {
-            for (exchange, (_, parsed)) in self.exchanges.iter().enumerate() {
-                let head = &parsed.head;
-                if head.side == Side::Client && head.transports.contains(&subject.transport()) {
+        // By exchange, so that those with long waits do not come last.
+        for (exchange, (_, parsed)) in self.exchanges.iter().enumerate() {
+            let head = &parsed.head;
+            if head.side != Side::Client {
+                continue;
+            }
+            for (client, subject) in self.clients.iter().enumerate() {
+                if head.transports.contains(&subject.transport()) {
                     let revisions = head.revisions.revisions().filter(wanted);
                     self.hosted.extend(revisions.map(|revision| HostedCell { exchange, client, revision }));
                 }

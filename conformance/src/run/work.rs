@@ -80,7 +80,7 @@ impl Totals {
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Manner<'m> {
-    /// How many at a time; as fits the machine if `None`.
+    /// How many at a time; as fits the machine if `None`, with more cells of clients than of servers.
     pub jobs: Option<NonZeroUsize>,
     /// Whether a warning is a failure.
     pub strict: bool,
@@ -88,7 +88,7 @@ pub struct Manner<'m> {
     pub baseline: Option<&'m Baseline>,
     /// The official schemas.
     pub schemas: Option<&'m Schemas>,
-    /// How long a message is waited for where the exchange does not say; 10 seconds if `None`.
+    /// How long a message is waited for where the exchange does not say; 10 seconds if `None`, 20 for clients.
     pub patience: Option<Duration>,
 }
 
@@ -114,28 +114,28 @@ impl<'m> Manner<'m> {
 
 /// Plays every cell. `tell` is called for each result, in the order of the plan, as soon as it is its turn.
 pub fn run(plan: &Plan<'_>, manner: &Manner<'_>, mut tell: impl FnMut(&CellResult)) -> Outcome {
-    // Most of the time goes by waiting for the subject.
-    let fitting = || thread::available_parallelism().map_or(2, NonZeroUsize::get) * 2;
-    let jobs = manner.jobs.map_or_else(fitting, NonZeroUsize::get).min(plan.len());
-    let next = AtomicUsize::new(0);
+    // Most of the time goes by waiting for the subject. A client makes its server wait more than a server its client,
+    // so the cells of both are played side by side, and more of clients.
+    let cores = thread::available_parallelism().map_or(2, NonZeroUsize::get);
+    let (servers, clients) = match manner.jobs {
+        Some(jobs) => (jobs.get().min(plan.len()), 0),
+        None => ((cores * 2).min(plan.cells.len()), (cores * 8).min(plan.hosted.len())),
+    };
+    let next = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let turns: Vec<RwLock<()>> = plan.subjects.iter().map(|_| RwLock::default()).collect();
     let mut results: Vec<Option<CellResult>> = (0..plan.len()).map(|_| None).collect();
     thread::scope(|scope| {
         let (done, finished) = mpsc::channel();
-        for _ in 0..jobs {
+        for number in 0..servers + clients {
             let done = done.clone();
-            let (next, turns) = (&next, &turns);
+            let ([next, next_hosted], turns) = (&next, &turns);
             scope.spawn(move || {
                 let mut pool = Pool::default();
-                loop {
+                let of_server = || {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(cell) = plan.cells.get(index) else {
-                        let Some(cell) = plan.hosted.get(index - plan.cells.len()) else { return };
-                        if done.send((index, host(plan, *cell, manner))).is_err() {
-                            return;
-                        }
-                        continue;
-                    };
+                    plan.cells.get(index).map(|cell| (index, cell))
+                };
+                while let Some((index, cell)) = (number < servers).then(of_server).flatten() {
                     // On an instance that all share, what leaves a trace is played alone.
                     let shared = plan.subjects[cell.subject].is_shared();
                     let quiet = plan.exchanges[cell.exchange].1.head.reuse;
@@ -145,6 +145,16 @@ pub fn run(plan: &Plan<'_>, manner: &Manner<'_>, mut tell: impl FnMut(&CellResul
                     let result = play(plan, *cell, manner, &mut pool);
                     drop((beside, alone));
                     if done.send((index, result)).is_err() {
+                        return;
+                    }
+                }
+                drop(pool);
+                let of_client = || {
+                    let index = next_hosted.fetch_add(1, Ordering::Relaxed);
+                    plan.hosted.get(index).map(|cell| (index, cell))
+                };
+                while let Some((index, cell)) = of_client() {
+                    if done.send((plan.cells.len() + index, host(plan, *cell, manner))).is_err() {
                         return;
                     }
                 }

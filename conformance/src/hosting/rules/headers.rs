@@ -150,8 +150,11 @@ fn session(ledger: &Ledger, web: &WebRequest, breaches: &mut Vec<Breach>) {
     }
     let got = web.header("mcp-session-id");
     if let Some(old) = got.as_ref().filter(|id| ledger.over.contains(id)) {
-        let expected = "no id of a session that is over";
-        breaches.push(wrong(ledger, &["LC-SESS-03"], "Mcp-Session-Id", expected, Some(old.clone())));
+        // What was on its way when the session ended may say so.
+        if web.informed {
+            let expected = "no id of a session that is over";
+            breaches.push(wrong(ledger, &["LC-SESS-03"], "Mcp-Session-Id", expected, Some(old.clone())));
+        }
     } else if got != ledger.session && ledger.in_use() {
         let expected = match &ledger.session {
             Some(id) => format!("`{id}`"),

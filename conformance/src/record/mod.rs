@@ -1,8 +1,8 @@
 //! `record`: a proxy between a client and a server that writes down what passes, as a recording.
 //!
 //! A recording is one file for both directions: its steps say what the client and the server said, and
-//! [`halves`] makes of it an exchange for servers and one for clients. Nothing personal reaches the file: see
-//! [`Secrets`](secrets).
+//! [`halves`] makes of it an exchange for servers and one for clients. Nothing personal reaches the file: what is
+//! secret is replaced while it is recorded.
 
 mod file;
 mod halves;

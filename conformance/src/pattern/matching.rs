@@ -72,11 +72,12 @@ impl Pattern {
         fits
     }
 
-    /// Whether the pattern is an object that names the member.
+    /// Whether the pattern is an object that names the member, or a choice among such.
     #[must_use]
     pub fn names(&self, member: &str) -> bool {
         match &self.node {
             Node::Object { members, .. } => members.iter().any(|(name, _)| name == member),
+            Node::OneOf(patterns) | Node::All(patterns) => patterns.iter().any(|one| one.names(member)),
             _ => false,
         }
     }
@@ -591,6 +592,15 @@ mod tests {
             (mismatch.at.as_str(), mismatch.expected.as_str()),
             ("/result/resultType", "\"complete\"")
         );
+    }
+
+    #[test]
+    fn a_member_is_named_by_an_object_or_one_of_several() {
+        let names = |pattern: Value| Pattern::parse(pattern).unwrap().names("id");
+        assert!(names(json!({"id": 1})));
+        assert!(names(json!({"$oneOf": [{"id": 1}, {"error": {"id": 1}}]})));
+        assert!(!names(json!({"result": {"id": 1}})));
+        assert!(!names(json!({"$oneOf": [{"result": {}}, {"error": {}}]})));
     }
 
     #[test]

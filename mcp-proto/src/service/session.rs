@@ -30,6 +30,9 @@ use crate::time::{Instant, UnixTime};
 /// pair of a child holds, so that the end of the input behind them is seen.
 const READ_AHEAD: usize = 256 << 10;
 
+/// Room for output that an exchange over HTTP keeps.
+const ROOM: usize = 64 << 10;
+
 /// The service's end of one byte stream.
 pub struct Session {
     shared: Arc<Shared>,
@@ -60,7 +63,7 @@ pub(crate) struct State {
     /// Bytes that are due, not yet taken by the adapter.
     pub(crate) out: Vec<u8>,
     /// Bytes taken by the adapter but not yet written.
-    unwritten: usize,
+    pub(crate) unwritten: usize,
     pub(crate) calls: Calls,
     pub(crate) now: Instant,
     pub(crate) unix: UnixTime,
@@ -149,6 +152,15 @@ impl State {
         match &mut self.driver {
             Some(driver) => driver.clone_from(waker),
             none => *none = Some(waker.clone()),
+        }
+    }
+
+    /// An exchange over HTTP has taken the output, and so many bytes of it wait there. Its room goes back: an
+    /// exchange may last, and be silent.
+    pub(crate) fn taken(&mut self, unwritten: usize) {
+        self.unwritten = unwritten;
+        if self.out.capacity() > ROOM {
+            self.out = Vec::new();
         }
     }
 

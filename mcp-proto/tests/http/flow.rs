@@ -1,5 +1,6 @@
 //! Wakers and backpressure.
 
+use std::future::Future;
 use std::task::{Context, Poll};
 
 use mcp_proto::limits::Limits;
@@ -71,6 +72,35 @@ fn exchange(net: &Net, request: &Request) -> Exchange {
         Reply::Exchange(exchange) => exchange,
         Reply::Full(response) => panic!("{response:?}"),
     }
+}
+
+/// What an exchange holds of an answer counts, too, and it is handed over in pieces: a client that reads slowly
+/// costs the high-water mark and a piece, not that for each place where bytes can wait.
+#[test]
+fn what_waits_stays_below_the_mark() {
+    const MARK: usize = 256 << 10;
+    const PIECE: usize = 64 << 10;
+    let mut limits = Limits::default();
+    limits.output_high_water = MARK;
+    let kit = Kit::default();
+    let net = Net::new(&kit.service_with(limits));
+    let mut open = exchange(&net, &flood());
+    let mut cx = Context::from_waker(std::task::Waker::noop());
+    let mut job = Box::pin(open.next_job().unwrap());
+    assert!(open.poll_head(&mut cx).is_ready());
+    let (mut read, mut most) = (Vec::new(), 0);
+    while Future::poll(job.as_mut(), &mut cx).is_pending() {
+        let mut piece = Vec::new();
+        assert_eq!(open.poll_body(&mut cx, &mut piece), Poll::Ready(true));
+        assert!(piece.len() <= PIECE, "{}", piece.len());
+        read.append(&mut piece);
+        // At least what each message says.
+        most = most.max((kit.sent() * 1000).saturating_sub(read.len()));
+    }
+    assert!((MARK / 2..MARK).contains(&most), "{most}");
+    while open.poll_body(&mut cx, &mut read) == Poll::Ready(true) {}
+    let messages = crate::harness::events(&read);
+    assert_eq!(messages.len(), 5001);
 }
 
 /// Polled until it is pending, then something happens: the newest waker is called.

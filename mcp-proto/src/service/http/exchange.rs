@@ -18,7 +18,7 @@ use crate::http::writer::Writer;
 use crate::http::{Endpoint, Response, ResponseHead};
 use crate::time::{Instant, UnixTime};
 
-/// Bytes of events that one piece of a body holds, about.
+/// Bytes of events that one piece of a body holds, about. A client that does not read has the driver hold one or two.
 const PIECE: usize = 64 << 10;
 
 /// A response in the making. Dropping it says that the client is gone: that cancels a request of
@@ -30,6 +30,8 @@ pub struct Exchange {
     kind: Kind,
     head: Option<ResponseHead>,
     body: Vec<u8>,
+    /// How much of `body` is handed over. All of it is never: then it begins anew.
+    handed: usize,
     silence: Silence,
     over: bool,
 }
@@ -99,6 +101,7 @@ impl Exchange {
             kind,
             head: None,
             body: Vec::new(),
+            handed: 0,
             silence: Silence::new(settings.keep_alive, now),
             over: false,
         }
@@ -176,15 +179,27 @@ impl Exchange {
             self.settle();
         }
         if !self.body.is_empty() {
-            if out.is_empty() {
-                core::mem::swap(out, &mut self.body);
-            } else {
-                out.append(&mut self.body);
-            }
-            self.shared.lock().written();
+            self.hand_over(out);
+            let mut state = self.shared.lock();
+            state.unwritten = self.body.len() - self.handed;
+            state.written();
             return Poll::Ready(true);
         }
         if self.over { Poll::Ready(false) } else { Poll::Pending }
+    }
+
+    fn hand_over(&mut self, out: &mut Vec<u8>) {
+        if self.handed == 0 && self.body.len() <= PIECE && out.is_empty() {
+            core::mem::swap(out, &mut self.body);
+            return;
+        }
+        let rest = self.body.get(self.handed..).unwrap_or_default();
+        let piece = rest.get(..PIECE).unwrap_or(rest);
+        out.extend_from_slice(piece);
+        self.handed += piece.len();
+        if self.handed == self.body.len() {
+            (self.body, self.handed) = (Vec::new(), 0);
+        }
     }
 
     /// The moment at which to call [`handle_timeout`](Self::handle_timeout).
@@ -251,6 +266,7 @@ impl Exchange {
                 }
                 let out = &mut self.body;
                 state.connection.drain(&mut state.out, |text, mark| body.message(text, mark.end, out));
+                state.taken(self.body.len());
                 self.head = self.head.take().or_else(|| body.take_head());
                 self.over = body.is_over() || state.aborted;
             }
@@ -275,6 +291,7 @@ impl Exchange {
                     let _ = write_event(&mut self.body, None, Some("message"), line);
                 }
                 state.out.clear();
+                state.taken(self.body.len());
                 self.over = state.aborted;
             }
             Kind::Accepted => {}

@@ -6,6 +6,7 @@
 
 mod binding;
 mod endpoint;
+pub(crate) mod framing;
 mod stream;
 mod tokens;
 mod web;

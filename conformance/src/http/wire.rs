@@ -3,41 +3,10 @@
 use std::io::{ErrorKind, Read};
 
 use super::Answer;
-
-/// A longer head is no answer.
-const HEAD_LIMIT: usize = 256 << 10;
+use super::framing::{Framing, HEAD_LIMIT};
 
 /// More of a body is not read.
 const BODY_LIMIT: u64 = 64 << 20;
-
-/// How the end of a body is known.
-#[derive(Debug)]
-enum Framing {
-    None,
-    Length(u64),
-    Chunks(Chunks),
-    UntilClose,
-}
-
-/// Where in a chunked body the reader is.
-#[derive(Debug, Default)]
-struct Chunks {
-    /// The line at hand: a size, the end of a chunk, or a trailer.
-    line: Vec<u8>,
-    /// Bytes left of the chunk.
-    left: u64,
-    state: ChunkState,
-}
-
-#[derive(Debug, Default, PartialEq, Eq, Clone, Copy)]
-enum ChunkState {
-    #[default]
-    Size,
-    Data,
-    DataEnd,
-    Trailer,
-    Done,
-}
 
 /// Reads one answer to its end and tells it piece by piece, until `tell` wants no more.
 pub(crate) fn read(mut socket: impl Read, is_head: bool, mut tell: impl FnMut(Answer) -> bool) {
@@ -73,7 +42,7 @@ pub(crate) fn read(mut socket: impl Read, is_head: bool, mut tell: impl FnMut(An
             }
         }
     };
-    let framing = match framing(status, &headers, is_head) {
+    let framing = match Framing::of_answer(status, &headers, is_head) {
         Ok(framing) => framing,
         Err(problem) => {
             tell(Answer::Head { status, headers });
@@ -97,14 +66,14 @@ fn body(
     let mut piece = first;
     loop {
         let mut data = Vec::new();
-        let done = framing.take(&piece, &mut data);
+        let done = framing.take(&piece, |bytes| data.extend_from_slice(bytes));
         total += data.len() as u64;
         if !data.is_empty() && !tell(Answer::Body(data)) {
             return;
         }
         match done {
-            Ok(false) => {}
-            Ok(true) => {
+            Ok((_, false)) => {}
+            Ok((_, true)) => {
                 tell(Answer::End(None));
                 return;
             }
@@ -159,92 +128,6 @@ fn parse(bytes: &[u8]) -> Result<Option<Parsed>, String> {
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         let headers = response.headers.iter().map(|line| (line.name.to_owned(), text(line.value))).collect();
         return Ok(Some((status, headers, bytes[from + length..].to_vec())));
-    }
-}
-
-fn framing(status: u16, headers: &[(String, String)], is_head: bool) -> Result<Framing, String> {
-    let value = |wanted: &str| {
-        headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| &**value)
-    };
-    if is_head || matches!(status, 204 | 304) {
-        return Ok(Framing::None);
-    }
-    if value("transfer-encoding").is_some_and(|value| value.trim().to_ascii_lowercase().ends_with("chunked"))
-    {
-        return Ok(Framing::Chunks(Chunks::default()));
-    }
-    match value("content-length") {
-        Some(length) => match length.trim().parse() {
-            Ok(length) => Ok(Framing::Length(length)),
-            Err(_) => Err(format!("a Content-Length that is no number: `{length}`")),
-        },
-        None => Ok(Framing::UntilClose),
-    }
-}
-
-impl Framing {
-    /// Takes what was read; the body's bytes go to `data`. Whether the body is complete.
-    fn take(&mut self, piece: &[u8], data: &mut Vec<u8>) -> Result<bool, String> {
-        match self {
-            Self::None => Ok(true),
-            Self::Length(left) => {
-                let taken = (*left).min(piece.len() as u64);
-                data.extend_from_slice(&piece[..taken as usize]);
-                *left -= taken;
-                Ok(*left == 0)
-            }
-            Self::Chunks(chunks) => chunks.take(piece, data),
-            Self::UntilClose => {
-                data.extend_from_slice(piece);
-                Ok(false)
-            }
-        }
-    }
-}
-
-impl Chunks {
-    fn take(&mut self, mut piece: &[u8], data: &mut Vec<u8>) -> Result<bool, String> {
-        while !piece.is_empty() && self.state != ChunkState::Done {
-            if self.state == ChunkState::Data {
-                let taken = self.left.min(piece.len() as u64) as usize;
-                data.extend_from_slice(&piece[..taken]);
-                piece = &piece[taken..];
-                self.left -= taken as u64;
-                if self.left == 0 {
-                    self.state = ChunkState::DataEnd;
-                }
-                continue;
-            }
-            let end = piece.iter().position(|byte| *byte == b'\n');
-            let taken = end.map_or(piece.len(), |end| end + 1);
-            self.line.extend_from_slice(&piece[..taken]);
-            piece = &piece[taken..];
-            if self.line.len() > HEAD_LIMIT {
-                return Err("a chunk line without an end".to_owned());
-            }
-            if end.is_some() {
-                let line = std::mem::take(&mut self.line);
-                self.line(line.trim_ascii_end())?;
-            }
-        }
-        Ok(self.state == ChunkState::Done)
-    }
-
-    fn line(&mut self, line: &[u8]) -> Result<(), String> {
-        self.state = match self.state {
-            ChunkState::Size => {
-                let text = String::from_utf8_lossy(line);
-                let size = text.split(';').next().unwrap_or_default().trim();
-                self.left = u64::from_str_radix(size, 16)
-                    .map_err(|_| format!("a chunk size that is none: `{text}`"))?;
-                if self.left == 0 { ChunkState::Trailer } else { ChunkState::Data }
-            }
-            ChunkState::DataEnd if line.is_empty() => ChunkState::Size,
-            ChunkState::DataEnd => return Err("a chunk longer than its size".to_owned()),
-            ChunkState::Trailer if line.is_empty() => ChunkState::Done,
-            other => other,
-        };
-        Ok(())
     }
 }
 

@@ -17,9 +17,10 @@ use std::time::Duration;
 use mcp_proto::codec::{SseDecoder, SseFrame};
 
 use super::tape::{MESSAGE_LIMIT, Party};
-use super::wire::{self, AnswerHead, Body, RequestHead};
+use super::wire::{self, AnswerHead, RequestHead};
 use super::{Shared, on_signals, say};
 use crate::http::Endpoint;
+use crate::http::framing::{Framing, HEAD_LIMIT, header};
 
 /// More connections at a time are refused.
 const CONNECTIONS: usize = 1_000;
@@ -184,7 +185,7 @@ enum Reading {
     Body {
         head: RequestHead,
         number: u64,
-        body: Body,
+        body: Framing,
         data: Vec<u8>,
     },
     /// It is no HTTP any more.
@@ -201,7 +202,7 @@ impl Way for Upward<'_> {
                     let before = kept.len();
                     kept.extend_from_slice(bytes);
                     // No head is complete without a line that ends.
-                    if !bytes.contains(&b'\n') && kept.len() < wire::HEAD_LIMIT {
+                    if !bytes.contains(&b'\n') && kept.len() < HEAD_LIMIT {
                         return;
                     }
                     match wire::request(kept) {
@@ -219,7 +220,7 @@ impl Way for Upward<'_> {
                     }
                 }
                 Reading::Body { head, number, body, data } => {
-                    let Ok((taken, done)) = body.take(bytes, data) else {
+                    let Ok((taken, done)) = body.take(bytes, |bytes| keep(data, bytes)) else {
                         self.state = Reading::Opaque;
                         continue;
                     };
@@ -241,7 +242,7 @@ impl Way for Upward<'_> {
 impl Upward<'_> {
     fn begin(&mut self, head: RequestHead, text: &[u8], out: &mut Vec<u8>) {
         let number = self.proxy.numbers.fetch_add(1, Ordering::Relaxed);
-        let Ok(body) = wire::request_body(&head.headers) else {
+        let Ok(body) = Framing::of_request(&head.headers) else {
             out.extend_from_slice(text);
             self.state = Reading::Opaque;
             return;
@@ -268,6 +269,12 @@ fn rewrite(head: &[u8], authority: &str, own: &str, out: &mut Vec<u8>) {
     }
 }
 
+/// A body that is too long to be recorded is not kept whole.
+fn keep(data: &mut Vec<u8>, bytes: &[u8]) {
+    let room = MESSAGE_LIMIT.saturating_sub(data.len()).min(bytes.len());
+    data.extend_from_slice(&bytes[..room]);
+}
+
 struct Downward<'p> {
     shared: &'p Shared,
     shore: &'p Shore,
@@ -277,7 +284,7 @@ struct Downward<'p> {
 #[allow(clippy::large_enum_variant, reason = "one a connection")]
 enum Telling {
     Head(Vec<u8>),
-    Body { head: AnswerHead, number: u64, body: Body, data: Vec<u8>, events: Option<SseDecoder> },
+    Body { head: AnswerHead, number: u64, body: Framing, data: Vec<u8>, events: Option<SseDecoder> },
     Opaque,
 }
 
@@ -292,7 +299,7 @@ impl Way for Downward<'_> {
                 Telling::Head(kept) => {
                     let before = kept.len();
                     kept.extend_from_slice(bytes);
-                    if !bytes.contains(&b'\n') && kept.len() < wire::HEAD_LIMIT {
+                    if !bytes.contains(&b'\n') && kept.len() < HEAD_LIMIT {
                         return;
                     }
                     match wire::answer(kept) {
@@ -305,7 +312,7 @@ impl Way for Downward<'_> {
                     }
                 }
                 Telling::Body { number, body, data, events, .. } => {
-                    let Ok((taken, done)) = body.take(bytes, data) else {
+                    let Ok((taken, done)) = body.take(bytes, |bytes| keep(data, bytes)) else {
                         self.state = Telling::Opaque;
                         return;
                     };
@@ -324,7 +331,7 @@ impl Way for Downward<'_> {
     }
 
     fn end(&mut self) {
-        if matches!(&self.state, Telling::Body { body: Body::UntilClose, .. }) {
+        if matches!(&self.state, Telling::Body { body: Framing::UntilClose, .. }) {
             self.complete();
         }
     }
@@ -341,11 +348,11 @@ impl Downward<'_> {
             self.state = Telling::Opaque;
             return;
         };
-        let Ok(body) = wire::answer_body(&head, to_head) else {
+        let Ok(body) = Framing::of_answer(head.status, &head.headers, to_head) else {
             self.state = Telling::Opaque;
             return;
         };
-        let kind = wire::header(&head.headers, "content-type").unwrap_or_default();
+        let kind = header(&head.headers, "content-type").unwrap_or_default();
         let media = kind.split(';').next().unwrap_or_default().trim();
         let events = media.eq_ignore_ascii_case("text/event-stream").then(|| {
             self.shared.tape().opened(number, head.status, &head.headers);
@@ -353,7 +360,7 @@ impl Downward<'_> {
         });
         self.state = Telling::Body { head, number, body, data: Vec::new(), events };
         // A body without bytes is complete.
-        if matches!(&self.state, Telling::Body { body: Body::Length(0), .. }) {
+        if matches!(&self.state, Telling::Body { body: Framing::Length(0), .. }) {
             self.complete();
         }
     }

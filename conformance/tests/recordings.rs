@@ -24,9 +24,6 @@ const OWN: &str = env!("CARGO_BIN_EXE_mcp-conformance");
 /// How long a step waits: far longer than anything takes, for the machine may have other work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Client and suite both have limits of time that a machine with other work can exceed. A difference is one each time.
-const TRIES: usize = 3;
-
 struct Recording {
     name: String,
     text: String,
@@ -90,23 +87,19 @@ fn differs(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.level == Level::Must)
 }
 
-/// Plays until it is as recorded; what was wrong each time, if it never is.
-fn wrong(what: &str, mut play: impl FnMut() -> (Vec<Finding>, Vec<Entry>)) -> Option<String> {
-    let mut last = (Vec::new(), Vec::new());
-    for _ in 0..TRIES {
-        last = play();
-        if !differs(&last.0) {
-            return None;
-        }
+/// What differs from the recording, if something does.
+fn wrong(what: &str, (findings, transcript): (Vec<Finding>, Vec<Entry>)) -> Option<String> {
+    if !differs(&findings) {
+        return None;
     }
     let mut told = format!("{what}:");
-    for finding in last.0 {
+    for finding in findings {
         told.push_str(&format!(
             "\n  line {:?}: expected {}, got {}",
             finding.line, finding.expected, finding.got
         ));
     }
-    for entry in last.1 {
+    for entry in transcript {
         told.push_str(&format!("\n    {:?} {:?} {}", entry.at, entry.direction, entry.text));
     }
     Some(told)
@@ -162,23 +155,18 @@ fn our_client_does_the_same_with_the_recorded_servers_on_both_runtimes() {
         for runtime in ["tokio", "smol"] {
             let probe = format!("{OWN} probe --runtime {runtime} --era {}", recording.era());
             let only = format!("{}/client", recording.name);
-            let suite = || {
-                let mut suite = process::Command::new(OWN);
-                suite.args(["run", "--exchanges"]).arg(root()).args(["--only", &only]);
-                match recording.transport {
-                    Transport::Http => suite.args(["--client", &format!("{probe} --url")]),
-                    _ => suite.args(["--client-stdio", &probe]),
-                };
-                let output = suite.output().unwrap();
-                let told = String::from_utf8_lossy(&output.stdout).into_owned();
-                let passed = told.lines().last() == Some("1 passed, 0 failed, 0 skipped");
-                if passed { Ok(()) } else { Err(told + &String::from_utf8_lossy(&output.stderr)) }
+            let mut suite = process::Command::new(OWN);
+            suite.args(["run", "--exchanges"]).arg(root()).args(["--only", &only]);
+            match recording.transport {
+                Transport::Http => suite.args(["--client", &format!("{probe} --url")]),
+                _ => suite.args(["--client-stdio", &probe]),
             };
-            let mut outcome = suite();
-            for _ in 1..TRIES {
-                outcome = outcome.or_else(|_| suite());
+            let output = suite.output().unwrap();
+            let told = String::from_utf8_lossy(&output.stdout);
+            if told.lines().last() != Some("1 passed, 0 failed, 0 skipped") {
+                let errors = String::from_utf8_lossy(&output.stderr);
+                problems.push(format!("{only} on {runtime}: {told}{errors}"));
             }
-            problems.extend(outcome.err().map(|told| format!("{only} on {runtime}: {told}")));
         }
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
@@ -190,19 +178,17 @@ fn each_half_of_a_recording_holds_against_the_other() {
     let mut problems = Vec::new();
     for recording in recordings() {
         let what = format!("{} with itself", recording.name);
-        problems.extend(wrong(&what, || {
-            let recorded = Recorded {
-                exchange: recording.server.clone(),
-                revision: recording.revision,
-                transport: recording.transport,
-                outcome: Outcome::default(),
-            };
-            let (mut findings, mut transcript) = recording.play(&recorded);
-            let (theirs, more) = recorded.outcome();
-            findings.extend(theirs);
-            transcript.extend(more);
-            (findings, transcript)
-        }));
+        let recorded = Recorded {
+            exchange: recording.server.clone(),
+            revision: recording.revision,
+            transport: recording.transport,
+            outcome: Outcome::default(),
+        };
+        let (mut findings, mut transcript) = recording.play(&recorded);
+        let (theirs, more) = recorded.outcome();
+        findings.extend(theirs);
+        transcript.extend(more);
+        problems.extend(wrong(&what, (findings, transcript)));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mcp_proto::client::CallError;
 use mcp_proto::client::http::Token;
+use mcp_proto::client::{CallError, request};
 use serde_json::json;
 
 use crate::driver::*;
@@ -68,6 +68,27 @@ fn with_a_token_it_is_sent_again() {
     driver.pass(Duration::from_secs(59));
     driver.json(&again, 200, &result(&again, text("A")));
     assert!(matches!(driver.event(), Seen::Complete(done, _) if done == call));
+}
+
+/// B-CACHE-01: what was kept for one user is not for the next, unless it is for all.
+#[test]
+fn with_another_token_what_was_kept_is_asked_for_again() {
+    let mut driver = Driver::modern();
+    let ask = |driver: &mut Driver, uri: &'static str, scope: &str| {
+        driver.call(&request::ReadResource::new(uri));
+        let sent = driver.sent();
+        for sent in &sent {
+            let kept = json!({"contents": [], "ttlMs": 300_000, "cacheScope": scope});
+            driver.json(sent, 200, &result(sent, kept));
+        }
+        assert!(matches!(driver.event(), Seen::Complete(..)));
+        sent.len()
+    };
+    for (uri, scope) in [("a:own", "private"), ("a:all", "public")] {
+        assert_eq!((ask(&mut driver, uri, scope), ask(&mut driver, uri, scope)), (1, 0), "{uri}");
+    }
+    driver.with(|client, now, out| client.authorize(token("t-2"), now, out));
+    assert_eq!((ask(&mut driver, "a:own", "private"), ask(&mut driver, "a:all", "public")), (1, 0));
 }
 
 /// A04, A05: a server that always refuses is not asked for ever.

@@ -121,6 +121,20 @@ fn tools_with_bad_annotations_are_left_out_with_a_reason() {
     assert!(page.faults.iter().any(|fault| fault.to_string().contains("invalid_number_header")));
 }
 
+/// C-HDR-07: also of a call whose params were written by hand, for the headers are read from the body.
+#[test]
+fn annotated_arguments_of_a_raw_call_are_mirrored() {
+    let mut driver = Driver::modern();
+    list(&mut driver, &custom());
+    let params = r#"{"arguments":{"region":"eu","priority":1},"name":"test_\u0063ustom_headers"}"#;
+    let raw = request::Custom::new("tools/call").params(mcp_proto::model::Json::parse(params).unwrap());
+    driver.call(&raw);
+    let sent = driver.one();
+    assert_eq!(sent.header("mcp-name"), Some("test_custom_headers"));
+    assert_eq!(sent.header("mcp-param-region"), Some("eu"));
+    assert_eq!(sent.header("mcp-param-priority"), Some("1"));
+}
+
 /// sep-2322-client-request-state; C-MRTR-03 to C-MRTR-06; heads of later rounds mirror the same.
 #[test]
 fn rounds_echo_the_state_and_nothing_else_does() {

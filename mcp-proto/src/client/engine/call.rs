@@ -13,9 +13,10 @@ use crate::client::event::{CallId, Event};
 use crate::client::gate;
 use crate::client::outbox::{About, Notice, Outbox, Purpose};
 use crate::client::request::Request;
+use crate::http::mirror;
 use crate::model::method::ServerMethod;
 use crate::model::{Meta, ProtocolVersion, Str};
-use crate::rpc::{self, RequestId, write_str};
+use crate::rpc::{self, Members, RequestId, write_str};
 use crate::time::Instant;
 
 impl Engine {
@@ -47,7 +48,7 @@ impl Engine {
         let call = Call {
             known,
             legacy_params,
-            subject: request.subject().map(Box::from),
+            subject: subject(request, &params),
             cap: options.max_time.map(|most| now + most),
             ..Call::new(method, params.into_boxed_str(), Stage::Queued, how, now)
         };
@@ -322,6 +323,16 @@ impl Engine {
             self.queue.clear();
         }
     }
+}
+
+/// What a request is about: as its type says, or as the params do that somebody wrote by hand.
+fn subject<R: Request>(request: &R, params: &str) -> Option<Box<str>> {
+    if let Some(subject) = request.subject() {
+        return Some(Box::from(subject));
+    }
+    let member = mirror::name_member(request.method())?;
+    let subject = Members::from_json(params)?.text(member).ok()??;
+    Some(Box::from(&*subject))
 }
 
 fn write_cancelled<O: Outbox>(wire: i64, version: ProtocolVersion, reason: Option<&str>, out: &mut O) {

@@ -15,10 +15,6 @@ use crate::clock;
 /// Turns of the loop within one poll. A peer that never pauses gets no more before others have theirs.
 const TURNS: usize = 32;
 
-/// Smallest and largest room for one read. It grows while reads fill it.
-const LEAST_ROOM: usize = 8 << 10;
-const MOST_ROOM: usize = 64 << 10;
-
 /// A byte stream in both directions.
 ///
 /// As with every poll function, `Pending` means that the waker of `cx` will be called. Dropping a future
@@ -137,7 +133,7 @@ pub async fn drive<R: Runtime, I: Io>(
         runtime,
         alarm: Alarm::new(runtime),
         drain: settings.drain,
-        room: LEAST_ROOM,
+        room: ReadSize::default(),
         unseen: settings.json_only,
         closing: None,
         flushed: true,
@@ -154,7 +150,7 @@ struct Stream<'r, R: Runtime, I> {
     runtime: &'r R,
     alarm: Alarm<'r, R>,
     drain: Duration,
-    room: usize,
+    room: ReadSize,
     /// The first byte is still to be judged.
     unseen: bool,
     /// The input has ended; by when all has to be over.
@@ -244,7 +240,7 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
         if !self.session.wants_input() {
             return Ok(false);
         }
-        let buf = self.session.spare(self.room);
+        let buf = self.session.spare(self.room.0);
         let len = buf.len();
         let got = match self.io.poll_read(cx, buf) {
             Poll::Pending => return Ok(false),
@@ -266,11 +262,7 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
             self.unseen = false;
         }
         self.session.commit(got);
-        if got == len {
-            self.room = (self.room * 2).min(MOST_ROOM);
-        } else if got < len / 4 {
-            self.room = (self.room / 2).max(LEAST_ROOM);
-        }
+        self.room.adapt(got, len);
         self.process();
         Ok(true)
     }
@@ -319,6 +311,29 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
             Some(deadline) if self.runtime.now() < deadline => self.alarm.poll_until(cx, deadline).map(Ok),
             _ => Poll::Ready(Ok(())),
         }
+    }
+}
+
+/// How much is read at a time. It grows while reads fill it.
+pub(crate) struct ReadSize(pub(crate) usize);
+
+impl ReadSize {
+    const LEAST: usize = 8 << 10;
+    const MOST: usize = 64 << 10;
+
+    /// A read found `got` bytes for `room`.
+    pub(crate) fn adapt(&mut self, got: usize, room: usize) {
+        if got == room {
+            self.0 = (self.0 * 2).min(Self::MOST);
+        } else if got < room / 4 {
+            self.0 = (self.0 / 2).max(Self::LEAST);
+        }
+    }
+}
+
+impl Default for ReadSize {
+    fn default() -> Self {
+        Self(Self::LEAST)
     }
 }
 

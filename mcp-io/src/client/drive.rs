@@ -9,15 +9,11 @@ use std::time::Duration;
 use mcp_proto::service::client::Link;
 use mcp_proto::time::Instant;
 
-use crate::drive::Alarm;
+use crate::drive::{Alarm, ReadSize};
 use crate::{Io, Runtime};
 
 /// Turns of the loop within one poll.
 const TURNS: usize = 32;
-
-/// Smallest and largest room for one read. It grows while reads fill it.
-const LEAST_ROOM: usize = 8 << 10;
-const MOST_ROOM: usize = 64 << 10;
 
 /// How long a server may take to read what is due when the client is closed, and how long what it still says is
 /// waited for once it reads nothing any more.
@@ -35,8 +31,16 @@ pub(super) enum Ended {
 /// Drives `link`, which was started, until it is done or the stream has ended.
 pub(super) async fn drive<R: Runtime, I: Io>(link: &mut Link, io: &mut I, runtime: &R) -> Ended {
     let alarm = Alarm::new(runtime);
-    let mut stream =
-        Stream { link, io, runtime, alarm, room: LEAST_ROOM, flushed: true, last: None, deaf: false };
+    let mut stream = Stream {
+        link,
+        io,
+        runtime,
+        alarm,
+        room: ReadSize::default(),
+        flushed: true,
+        last: None,
+        deaf: false,
+    };
     let ended = poll_fn(|cx| stream.poll(cx)).await;
     match ended {
         Ended::Here => {
@@ -117,7 +121,7 @@ struct Stream<'s, R: Runtime, I> {
     io: &'s mut I,
     runtime: &'s R,
     alarm: Alarm<'s, R>,
-    room: usize,
+    room: ReadSize,
     flushed: bool,
     /// By when it has to be over.
     last: Option<Instant>,
@@ -197,7 +201,7 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
         if !self.link.wants_input() {
             return Ok(false);
         }
-        let buf = self.link.spare(self.room);
+        let buf = self.link.spare(self.room.0);
         let len = buf.len();
         let got = match self.io.poll_read(cx, buf) {
             Poll::Pending => return Ok(false),
@@ -207,11 +211,7 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         self.link.commit(got);
-        if got == len {
-            self.room = (self.room * 2).min(MOST_ROOM);
-        } else if got < len / 4 {
-            self.room = (self.room / 2).max(LEAST_ROOM);
-        }
+        self.room.adapt(got, len);
         self.process();
         Ok(true)
     }

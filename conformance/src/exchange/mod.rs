@@ -17,7 +17,9 @@ pub use hosted::{Act, Await, HostStep, Hosted, Manners, Plain, Reply, Response, 
 pub use http::{HttpExpect, HttpStep, Watch, Watched};
 pub use parse::{ParseError, parse};
 pub use signature::{Argument, Signature};
-pub use step::{Action, Answer, Cuts, Expect, ExpectExit, ExpectNothing, Kind, Poll, Send, Step, Times};
+pub use step::{
+    Action, Answer, Cuts, Expect, ExpectExit, ExpectNothing, Kind, Poll, Send, Step, Text, Times,
+};
 
 /// A parsed exchange.
 #[derive(Debug, Clone)]

@@ -101,6 +101,15 @@ mod tests {
     }
 
     #[test]
+    fn text_that_is_sent_as_it_stands_may_have_headers() {
+        let step = r#"{"send_text":"x","headers":{"HOST":{"$ref":"authority"}}}"#;
+        let exchange = parse("x.jsonl", &format!("{HEAD}\n{step}\n")).unwrap();
+        let Action::SendText(text) = &exchange.steps[0].action else { panic!("not text") };
+        assert_eq!((text.text.as_str(), text.headers.len()), (Some("x"), 1));
+        assert!(problem(r#"{"send_text":"x","headers":5}"#).contains("`headers`: expected an object"));
+    }
+
+    #[test]
     fn errors_name_the_file_the_line_and_what_was_expected() {
         assert_eq!(
             parse("x.jsonl", "").unwrap_err().to_string(),

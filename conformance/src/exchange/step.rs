@@ -43,8 +43,8 @@ pub enum Action {
     /// Writes bytes as they stand.
     SendBytes(Vec<u8>),
     /// Writes text as it stands; no line end is added.
-    SendText(Value),
-    /// Cuts what the next step writes at these places.
+    SendText(Text),
+    /// Cuts what the next step writes at these places: in separate writes, over HTTP in chunks of a body.
     Split(Cuts),
     /// Ends the subject's input.
     CloseInput,
@@ -86,6 +86,16 @@ pub struct Send {
     pub lead: String,
     /// Text written after the message, in place of the line end.
     pub end: String,
+    /// Over HTTP: header lines in place of those that belong to the message, as templates.
+    pub headers: Map<String, Value>,
+}
+
+/// Text to write as it stands.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Text {
+    /// The text, a template.
+    pub text: Value,
     /// Over HTTP: header lines in place of those that belong to the message, as templates.
     pub headers: Map<String, Value>,
 }
@@ -238,7 +248,8 @@ impl Action {
         }
         if let Some(text) = fields.value("send_text") {
             template::check(&text)?;
-            return Ok(Self::SendText(text));
+            let headers = http::headers(fields.value("headers"))?;
+            return Ok(Self::SendText(Text { text, headers }));
         }
         if let Some(cuts) = fields.value("split") {
             return Cuts::read(&cuts).map(Self::Split);
@@ -372,6 +383,18 @@ impl Answer {
 }
 
 impl Cuts {
+    /// The bytes, cut at these places.
+    pub(crate) fn pieces(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        match self {
+            Self::Every => bytes.iter().map(|byte| vec![*byte]).collect(),
+            Self::At(offsets) => {
+                let inner = offsets.iter().copied().filter(|offset| (1..bytes.len()).contains(offset));
+                let bounds: Vec<_> = std::iter::once(0).chain(inner).chain([bytes.len()]).collect();
+                bounds.windows(2).map(|pair| bytes[pair[0]..pair[1]].to_vec()).collect()
+            }
+        }
+    }
+
     pub(super) fn read(value: &Value) -> Result<Self, String> {
         match value {
             Value::String(text) if text == "every" => Ok(Self::Every),

@@ -192,6 +192,12 @@ impl Matcher<'_> {
                     None => Err(self.mismatch("a string that holds JSON".to_owned(), Some(value))),
                 };
             }
+            Node::Conforms(validator) => {
+                let Err(error) = validator.validate(value) else { return Ok(()) };
+                let at = format!("{}{}", self.path, error.instance_path());
+                let expected = format!("what the schema allows: {}", shorten(&error.to_string(), 300));
+                return Err(Mismatch { at, expected, got: shorten(&error.instance().to_string(), 400) });
+            }
             Node::Any => true,
             Node::Type(types) => types.iter().any(|kind| kind.fits(value)),
             Node::Matches(regex) => value.as_str().is_some_and(|text| regex.is_match(text)),
@@ -416,6 +422,19 @@ mod tests {
         assert_eq!(scope.values.get("s"), Some(&json!("a")));
         pattern.matches(&json!({}), &mut scope).unwrap();
         assert_eq!(scope.values.get("s"), None);
+    }
+
+    #[test]
+    fn a_value_conforms_to_a_schema_or_is_told_where_it_does_not() {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let pattern = json!({"a": {"$conforms": schema}});
+        fits(pattern.clone(), json!({"a": {"n": 1}}));
+        let problem = hold(pattern.clone(), &json!({"a": {"n": "x"}})).map(drop).unwrap_err();
+        assert!(problem.starts_with("at /a/n: expected what the schema allows: "), "{problem}");
+        assert!(hold(pattern, &json!({"b": 1})).is_err());
+        assert!(
+            Pattern::parse(json!({"$conforms": {"type": 5}})).unwrap_err().contains("expected a JSON Schema")
+        );
     }
 
     #[test]

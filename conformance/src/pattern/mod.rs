@@ -12,7 +12,9 @@ pub use matching::Mismatch;
 pub use scope::{Implied, Scope};
 
 use std::fmt;
+use std::sync::Arc;
 
+use jsonschema::Validator;
 use regex::Regex;
 use serde_json::Value;
 
@@ -70,6 +72,8 @@ enum Node {
     /// A string that holds JSON text.
     Json(Box<Pattern>),
     ByRevision(Vec<(Selector, Pattern)>),
+    /// A value that a JSON Schema allows.
+    Conforms(Arc<Validator>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +125,16 @@ impl Type {
             Self::String => value.is_string(),
             Self::Array => value.is_array(),
             Self::Object => value.is_object(),
+        }
+    }
+}
+
+impl Pattern {
+    /// The value, if the pattern is one that stands for itself.
+    pub(crate) const fn exact(&self) -> Option<&Value> {
+        match &self.node {
+            Node::Exact(value) => Some(value),
+            _ => None,
         }
     }
 }
@@ -204,6 +218,7 @@ impl fmt::Display for Pattern {
                 (None, None) => f.write_str("a number"),
             },
             Node::Json(item) => write!(f, "JSON text of {item}"),
+            Node::Conforms(_) => f.write_str("what the schema allows"),
             Node::ByRevision(choices) => {
                 let items: Vec<_> = choices.iter().map(|(_, item)| item.to_string()).collect();
                 write!(f, "by revision {}", items.join(" / "))

@@ -8,7 +8,7 @@ use super::{Base64, Node, Pattern, Type, template};
 
 const OPERATORS: &str = "$any, $type, $match, $bind, $ref, $id, $revision, $rest, $oneOf, $all, $not, $absent, \
                          $optional, $base64, $count, $contains, $unordered, $number, $json, $byRevision, \
-                         $literal, $concat, $repeat";
+                         $literal, $concat, $repeat, $conforms";
 
 impl Pattern {
     /// Compiles a pattern.
@@ -124,6 +124,9 @@ fn operator(name: &str, mut members: Map<String, Value>) -> Result<Node, String>
             .map(Node::Base64)
             .ok_or_else(|| expected("true, the decoded text, or {\"prefix\": base64 of the first bytes}")),
         "$count" => count(argument),
+        "$conforms" => jsonschema::validator_for(&argument)
+            .map(|validator| Node::Conforms(validator.into()))
+            .map_err(|error| format!("`$conforms`: expected a JSON Schema, got one with {error}")),
         "$number" => number(&argument).ok_or_else(|| expected("`min`, `max` or both")),
         "$byRevision" => {
             let choices = template::by_revision(&argument)?;

@@ -56,6 +56,24 @@ pub fn drive_on(mut replay: Replay<'_>, connection: &mut Connection) -> Option<S
     session
 }
 
+/// Plays one of several exchanges on an instance: what follows on it, and what was found. What is left over and every
+/// rule has seen is no reason to end the instance.
+#[must_use]
+pub(crate) fn drive_through(
+    mut replay: Replay<'_>,
+    connection: &mut Connection,
+    last: bool,
+) -> (Option<Session>, Vec<Finding>) {
+    replay.reach(connection);
+    play(&mut replay, connection);
+    replay.clear();
+    let session = replay.session();
+    if session.is_none() || last {
+        leave(&mut replay, connection);
+    }
+    (session, replay.into_parts().0)
+}
+
 /// Ends the session over HTTP, if there is one.
 fn leave(replay: &mut Replay<'_>, connection: &mut Connection) {
     let Some((stream, order)) = replay.farewell() else { return };

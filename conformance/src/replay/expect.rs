@@ -120,7 +120,9 @@ impl<'e> Replay<'e> {
                         Ok(id) => Some(id),
                         Err(problem) => return self.unusable(step, problem),
                     },
-                    _ => None,
+                    // What is lost is noticed before the time is over.
+                    Kind::Identified => expect.id.as_ref().and_then(Pattern::exact).cloned(),
+                    Kind::Call(_) => None,
                 };
                 self.waiting.ids.push(id);
             }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::expect::Waiting;
 use super::findings::{self, Failure, Finding, Verdict};
@@ -94,7 +94,7 @@ pub struct Replay<'e> {
     pub(super) asked: Vec<(Option<String>, Value)>,
     /// The request of a `during`, while its steps run.
     guard: Option<(Value, &'e Step)>,
-    cuts: Option<&'e Cuts>,
+    pub(super) cuts: Option<&'e Cuts>,
     expects_ping: bool,
     /// How the subject's output ended.
     pub(super) ended: Option<String>,
@@ -216,6 +216,11 @@ impl<'e> Replay<'e> {
     pub fn with_sync(mut self) -> Self {
         self.operations.push_back(Operation::Sync);
         self
+    }
+
+    /// Drops what came and nobody waited for; every rule has seen it.
+    pub(crate) fn clear(&mut self) {
+        self.inbox.clear();
     }
 
     /// What the next exchange on this instance starts from, if it is as good as a fresh one: nothing was found,
@@ -416,9 +421,9 @@ impl<'e> Replay<'e> {
             Action::Unordered(steps) => self.unordered(steps, begun, now),
             Action::Poll(poll) => self.poll(step, poll, begun, now),
             Action::Answer(answer) => self.answer(step, answer, now),
-            Action::SendBytes(bytes) => self.raw(bytes, now),
-            Action::SendText(text) => match template::fill(text, &self.scope) {
-                Ok(Some(Value::String(text))) => self.raw(text.as_bytes(), now),
+            Action::SendBytes(bytes) => self.raw(step, bytes, &Map::new(), now),
+            Action::SendText(text) => match template::fill(&text.text, &self.scope) {
+                Ok(Some(Value::String(filled))) => self.raw(step, filled.as_bytes(), &text.headers, now),
                 Ok(other) => {
                     let got = other.unwrap_or_default().to_string();
                     self.failed(Some(step), Failure::Broken, "text to send".to_owned(), got)
@@ -556,10 +561,12 @@ impl<'e> Replay<'e> {
         }
     }
 
-    fn raw(&mut self, bytes: &[u8], now: Duration) -> Progress {
+    fn raw(&mut self, step: &'e Step, bytes: &[u8], headers: &Map<String, Value>, now: Duration) -> Progress {
         self.ledger.sent_raw(bytes);
         if self.web.is_some() {
-            self.post_bytes(bytes, now);
+            if let Err(problem) = self.post_bytes(bytes, headers, now) {
+                return self.unusable(step, problem);
+            }
         } else {
             self.put(bytes.to_vec(), now);
         }
@@ -685,7 +692,7 @@ impl<'e> Replay<'e> {
         self.ledger.sent(message);
         if self.web.is_some() {
             // Without headers of an exchange there is nothing to fill.
-            let _ = self.post(Some(message), &serde_json::Map::new(), now);
+            let _ = self.post(Some(message), &Map::new(), now);
             return;
         }
         let mut bytes = message.to_string().into_bytes();
@@ -697,12 +704,7 @@ impl<'e> Replay<'e> {
         self.note(now, Direction::Sent, printable(&bytes).trim_end_matches('\n'));
         let pieces = match self.cuts.take() {
             None => vec![bytes],
-            Some(Cuts::Every) => bytes.iter().map(|byte| vec![*byte]).collect(),
-            Some(Cuts::At(offsets)) => {
-                let inner = offsets.iter().copied().filter(|offset| (1..bytes.len()).contains(offset));
-                let bounds: Vec<_> = std::iter::once(0).chain(inner).chain([bytes.len()]).collect();
-                bounds.windows(2).map(|pair| bytes[pair[0]..pair[1]].to_vec()).collect()
-            }
+            Some(cuts) => cuts.pieces(&bytes),
         };
         self.output.push_back(Next::Write(pieces));
     }

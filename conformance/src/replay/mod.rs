@@ -12,6 +12,7 @@ mod online;
 mod tests;
 mod transcript;
 
+pub(crate) use driver::drive_through;
 pub use driver::{drive, drive_on};
 pub use findings::{Finding, Verdict};
 pub use machine::{Next, Replay, Session};

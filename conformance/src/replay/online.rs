@@ -10,7 +10,7 @@ use super::findings::{Failure, Finding};
 use super::machine::{Next, Progress, Replay};
 use super::transcript::Direction;
 use crate::bind::implied;
-use crate::exchange::{Expect, HttpExpect, HttpStep, Step, Watch, Watched};
+use crate::exchange::{Cuts, Expect, HttpExpect, HttpStep, Step, Watch, Watched};
 use crate::http::{Answer, Headers, Order, Purpose, Stream};
 use crate::pattern::{Mismatch, Pattern, Scope, template};
 use crate::requirement::Level;
@@ -146,7 +146,8 @@ impl<'e> Replay<'e> {
         }
         let mut lines = web.headers(message);
         overlay(&mut lines, headers, &self.scope)?;
-        let (stream, order) = web.post(Some(message), message.to_string().as_bytes(), &lines);
+        let body = framed(message.to_string().as_bytes(), self.cuts.take(), &mut lines);
+        let (stream, order) = web.post(Some(message), &body, &lines);
         let streams = !web.is_sse() && web.has_session() && !web.listens();
         let opens = method == "notifications/initialized" && streams;
         self.online.then_listen |= opens;
@@ -154,23 +155,40 @@ impl<'e> Replay<'e> {
         Ok(())
     }
 
-    /// Sends bytes, each line as the body of a request.
-    pub(super) fn post_bytes(&mut self, bytes: &[u8], now: Duration) {
+    /// Sends bytes, each line as the body of a request, with the exchange's headers in place of its own. With cuts the
+    /// body comes in chunks.
+    pub(super) fn post_bytes(
+        &mut self,
+        bytes: &[u8],
+        headers: &Map<String, Value>,
+        now: Duration,
+    ) -> Result<(), String> {
+        let cuts = self.cuts.take();
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
-            self.post_line(line, now);
+            self.post_line(line, headers, cuts, now)?;
         }
+        Ok(())
     }
 
-    fn post_line(&mut self, body: &[u8], now: Duration) {
-        let Some(web) = &mut self.web else { return };
+    fn post_line(
+        &mut self,
+        body: &[u8],
+        headers: &Map<String, Value>,
+        cuts: Option<&Cuts>,
+        now: Duration,
+    ) -> Result<(), String> {
+        let Some(web) = &mut self.web else { return Ok(()) };
         let message = serde_json::from_slice::<Value>(body).ok();
         let first = match &message {
             Some(Value::Array(items)) => items.iter().find(|item| item.is_object()),
             other => other.as_ref(),
         };
-        let lines = web.headers(first.unwrap_or(&Value::Null));
-        let (stream, order) = web.post(message.as_ref(), body, &lines);
+        let mut lines = web.headers(first.unwrap_or(&Value::Null));
+        overlay(&mut lines, headers, &self.scope)?;
+        let body = framed(body, cuts, &mut lines);
+        let (stream, order) = web.post(message.as_ref(), &body, &lines);
         self.sent(stream, order, now);
+        Ok(())
     }
 
     fn sent(&mut self, stream: u64, order: Order, now: Duration) {
@@ -568,6 +586,20 @@ impl<'e> Replay<'e> {
     }
 }
 
+/// A body as it is, or in chunks where it is cut. [RFC 9112, section 7.1]
+fn framed(body: &[u8], cuts: Option<&Cuts>, lines: &mut Headers) -> Vec<u8> {
+    let Some(cuts) = cuts else { return body.to_vec() };
+    lines.push(("Transfer-Encoding".to_owned(), "chunked".to_owned()));
+    let mut chunks = Vec::new();
+    for piece in cuts.pieces(body).iter().filter(|piece| !piece.is_empty()) {
+        chunks.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+        chunks.extend_from_slice(piece);
+        chunks.extend_from_slice(b"\r\n");
+    }
+    chunks.extend_from_slice(b"0\r\n\r\n");
+    chunks
+}
+
 /// Puts the exchange's headers in place of those that belong to the message.
 fn overlay(lines: &mut Headers, headers: &Map<String, Value>, scope: &Scope) -> Result<(), String> {
     for (name, template) in headers {
@@ -605,4 +637,20 @@ fn response(stream: &Stream, id: Option<&Value>) -> Option<Value> {
     all.retain(|message| message.is_object() && message.get("method").is_none());
     let named = all.iter().rev().find(|message| id.is_some() && message.get("id") == id);
     named.or_else(|| all.last()).map(|message| (*message).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_is_cut_comes_in_chunks() {
+        let mut lines = Headers::new();
+        assert_eq!(framed(b"abcdefghijklmn", None, &mut lines), b"abcdefghijklmn");
+        assert!(lines.is_empty());
+        let cuts = Cuts::At(vec![3, 99]);
+        let body = framed(b"abcdefghijklmn", Some(&cuts), &mut lines);
+        assert_eq!(body, b"3\r\nabc\r\nb\r\ndefghijklmn\r\n0\r\n\r\n");
+        assert_eq!(lines, [("Transfer-Encoding".to_owned(), "chunked".to_owned())]);
+    }
 }

@@ -1,11 +1,13 @@
 //! The command line.
 
-use std::collections::BTreeMap;
+mod list;
+
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use mcp_proto::client::Mode;
@@ -19,7 +21,9 @@ use crate::revision::Revision;
 use crate::run::{self, Baseline, Manner, Plan, Selection};
 use crate::schema::Schemas;
 use crate::subject::{Command, Running, Served, Subject};
-use crate::{corpus, invariants, probe, record, requirement};
+use crate::torture::{self, Torture};
+use crate::{corpus, probe, record};
+use list::List;
 
 /// Replays recorded exchanges of the Model Context Protocol against an implementation.
 #[derive(Debug, Parser)]
@@ -32,7 +36,7 @@ struct Line {
 #[derive(Debug, Subcommand)]
 enum Task {
     /// Run the exchanges against a subject; against the servers and clients of this program if none is named
-    Run(Run),
+    Run(Box<Run>),
     /// Be the fixture server
     Serve(Serve),
     /// Be a client under test: does what the environment names, the suite's plan or a scenario of the official suite
@@ -101,6 +105,21 @@ struct Run {
     /// Warnings are failures
     #[arg(long)]
     strict: bool,
+    /// In place of the exchanges, use all that the server lists, whatever it is
+    #[arg(long, conflicts_with_all = ["client", "client_stdio", "clients", "exchanges", "torture"])]
+    explore: bool,
+    /// Also call tools that may destroy something: those that do not say `readOnlyHint: true` or `destructiveHint: false`
+    #[arg(long, requires = "explore")]
+    call_destructive: bool,
+    /// In place of the exchanges, random traffic for so long
+    #[arg(long, value_name = "SECONDS", conflicts_with_all = ["client", "client_stdio", "clients", "only", "exchanges", "baseline"])]
+    torture: Option<u64>,
+    /// What decides the random traffic: the same seed, the same scripts
+    #[arg(long, value_name = "N", requires = "torture")]
+    seed: Option<u64>,
+    /// At most so many scripts of random traffic
+    #[arg(long, value_name = "N", requires = "torture")]
+    scripts: Option<u64>,
 }
 
 #[derive(Debug, Args)]
@@ -273,13 +292,6 @@ impl Probe {
     }
 }
 
-#[derive(Debug, Args)]
-struct List {
-    /// Every requirement row with the exchanges that check it
-    #[arg(long)]
-    requirements: bool,
-}
-
 /// Whatever a command will take once it is there.
 #[derive(Debug, Args)]
 struct Later {
@@ -291,8 +303,8 @@ struct Later {
 /// started.
 #[must_use]
 pub fn main() -> ExitCode {
-    let done = match Line::parse().task.unwrap_or_else(|| Task::Run(Run::default())) {
-        Task::Run(run) => run.go(),
+    let done = match Line::parse().task.unwrap_or_else(|| Task::Run(Box::default())) {
+        Task::Run(run) => (*run).go(),
         Task::Serve(serve) => fixture::serve(&serve.options()).map(|()| true),
         Task::List(list) => list.go(),
         Task::Client(client) => probe::under_test(client.runtime.of_probe(), &client.url),
@@ -321,18 +333,57 @@ impl Run {
         if let Some(folder) = &self.exchanges {
             corpus::take_folder(folder)?;
         }
+        if let Some(seconds) = self.torture {
+            return self.torture(Duration::from_secs(seconds));
+        }
         let clients = self.clients()?;
         let subjects = if clients.is_empty() || self.is_of_own() { self.subjects()? } else { Vec::new() };
         let schemas = self.schemas.as_deref().map(Schemas::load).transpose()?;
         let baseline = self.baseline.as_deref().map(Baseline::load).transpose()?;
         let selection = Selection::new(self.revision, self.only);
-        let plan = Plan::with_clients(selection, &subjects, &clients)?;
+        let plan = if self.explore {
+            Plan::exploring(selection, &subjects, self.call_destructive)?
+        } else {
+            Plan::with_clients(selection, &subjects, &clients)?
+        };
         let mut terminal = Terminal::new(plan.len(), self.strict);
         let manner = Manner::new(self.jobs, self.strict, baseline.as_ref(), schemas.as_ref());
         let outcome = run::run(&plan, &manner, |result| terminal.result(result));
         if let Some(folder) = &self.report {
             report::write(folder, &plan, &outcome)?;
         }
+        if self.explore {
+            let folder = faults(self.report.as_deref());
+            for name in torture::keep(&plan, &outcome, &folder)? {
+                terminal.say(&replays(&folder, name));
+            }
+        }
+        terminal.finish(&plan, &outcome);
+        Ok(outcome.is_good())
+    }
+
+    fn torture(self, time: Duration) -> Result<bool, String> {
+        let subjects = self.subjects()?;
+        let schemas = self.schemas.as_deref().map(Schemas::load).transpose()?;
+        let mut plan = Plan::without_exchanges(Selection::new(self.revision, None), &subjects)?;
+        let mut terminal = Terminal::new(0, self.strict);
+        let manner = Manner::new(self.jobs, self.strict, None, schemas.as_ref());
+        // Any number will do, as it is told.
+        let by_the_clock =
+            || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64);
+        let seed = self.seed.unwrap_or_else(by_the_clock);
+        let orders = Torture::new(seed, Some(time), self.scripts, faults(self.report.as_deref()));
+        let endured = torture::torture(&plan, &manner, &orders, |result| terminal.result(result))?;
+        for (name, exchange) in endured.exchanges {
+            terminal.say(&replays(&orders.folder, name));
+            plan.adopt(name, exchange);
+        }
+        let outcome = run::Outcome::of(endured.results);
+        if let Some(folder) = &self.report {
+            report::write(folder, &plan, &outcome)?;
+        }
+        let (scripts, messages) = (endured.scripts, endured.messages);
+        terminal.say(&format!("{scripts} scripts with {messages} messages, --seed {seed}"));
         terminal.finish(&plan, &outcome);
         Ok(outcome.is_good())
     }
@@ -397,6 +448,16 @@ impl Run {
     }
 }
 
+/// Where exchanges go that show a fault.
+fn faults(report: Option<&Path>) -> PathBuf {
+    report.map_or_else(|| PathBuf::from("mcp-conformance-faults"), |report| report.join("exchanges"))
+}
+
+/// How the exchange of that name in the folder is played once more.
+fn replays(folder: &Path, name: &str) -> String {
+    format!("      to replay it: run --exchanges {} --only {name}", folder.display())
+}
+
 /// The clients of this program.
 fn own_clients() -> Result<Vec<Box<dyn Client>>, String> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
@@ -423,79 +484,6 @@ impl Serve {
             many: self.many,
         }
     }
-}
-
-impl List {
-    fn go(&self) -> Result<bool, String> {
-        let text = if self.requirements { requirements()? } else { exchanges()? };
-        // A reader such as `head` may have seen enough.
-        let _ = io::stdout().write_all(text.as_bytes());
-        Ok(true)
-    }
-}
-
-fn exchanges() -> Result<String, String> {
-    let mut text = String::new();
-    let mut count = 0;
-    for exchange in corpus::names().filter_map(corpus::load) {
-        let head = exchange.map_err(|error| error.to_string())?.head;
-        let dates: Vec<_> = head.revisions.revisions().map(Revision::as_str).collect();
-        let transports: Vec<_> = head.transports.iter().map(|transport| transport.as_str()).collect();
-        text.push_str(&format!(
-            "{}\t{}\t{}\t{}\t{}\n",
-            head.name,
-            dates.join(","),
-            transports.join(","),
-            head.requires.join(","),
-            head.about
-        ));
-        count += 1;
-    }
-    text.push_str(&format!("{count} exchanges\n"));
-    Ok(text)
-}
-
-fn requirements() -> Result<String, String> {
-    let mut citing: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for name in corpus::names() {
-        let Some(exchange) = corpus::load(name) else { continue };
-        for id in exchange.map_err(|error| error.to_string())?.cited() {
-            citing.entry(id.to_owned()).or_default().push(name.to_owned());
-        }
-    }
-    let by_exchanges = citing.len();
-    for (rule, id) in invariants::citing() {
-        citing.entry(id.to_owned()).or_default().push(format!("invariant:{rule}"));
-    }
-    let unseen: BTreeMap<_, _> = requirement::unseen().map(|row| (row.id, row)).collect();
-    let (mut text, mut open) = (String::new(), 0);
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for row in requirement::all() {
-        let shown = match (citing.get(row.id), unseen.get(row.id)) {
-            (Some(checks), _) => checks.join(","),
-            (None, Some(why)) => {
-                *kinds.entry(why.kind).or_default() += 1;
-                format!("unseen ({}): {}", why.kind, why.reason)
-            }
-            (None, None) => {
-                open += 1;
-                "-".to_owned()
-            }
-        };
-        let fields = [row.id, row.scope, row.role, row.word, row.area, row.text, row.source, &shown];
-        text.push_str(&fields.join("\t"));
-        text.push('\n');
-    }
-    let by_invariants = citing.len() - by_exchanges;
-    let cannot: usize = kinds.values().sum();
-    let of_kinds: Vec<_> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
-    text.push_str(&format!(
-        "{} rows: {by_exchanges} checked by an exchange, {by_invariants} by an invariant alone, {cannot} cannot be \
-         seen ({}), {open} open\n",
-        requirement::all().count(),
-        of_kinds.join(", "),
-    ));
-    Ok(text)
 }
 
 fn later(command: &str) -> Result<bool, String> {

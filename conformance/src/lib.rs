@@ -24,3 +24,4 @@ pub mod run;
 pub mod schema;
 pub mod subject;
 mod text;
+pub mod torture;

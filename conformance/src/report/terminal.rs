@@ -60,6 +60,11 @@ impl Terminal {
         }
     }
 
+    /// Tells something else that the reader wants to know.
+    pub fn say(&self, line: &str) {
+        self.print(line);
+    }
+
     /// Tells the end: warnings, stale entries of the baseline, the table, the counts.
     pub fn finish(self, plan: &Plan<'_>, outcome: &Outcome) {
         if let Some(bar) = &self.bar {

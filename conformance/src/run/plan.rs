@@ -3,12 +3,12 @@
 use std::io;
 use std::thread;
 
-use crate::corpus;
-use crate::exchange::{Exchange, Side, Transport};
+use crate::exchange::{Exchange, Needs, Side, Transport, parse};
 use crate::hosting::Client;
 use crate::revision::Revision;
 use crate::subject::{Declared, Subject};
 use crate::text::glob;
+use crate::{corpus, torture};
 
 /// What the user asked for.
 #[derive(Debug, Clone, Default)]
@@ -40,6 +40,8 @@ pub struct Plan<'s> {
     pub(super) clients: &'s [Box<dyn Client>],
     pub(super) hosted: Vec<HostedCell>,
     selection: Selection,
+    /// The texts of exchanges that were made for the subjects.
+    sources: Vec<String>,
 }
 
 /// One exchange with one client under one revision.
@@ -92,12 +94,94 @@ impl<'s> Plan<'s> {
             declared.push(ask(subject.as_ref(), wanted, !selection.revisions.is_empty())?);
         }
         let (cells, hosted) = (Vec::new(), Vec::new());
-        let mut plan = Self { exchanges, subjects, declared, cells, clients, hosted, selection };
+        let sources = Vec::new();
+        let mut plan = Self { exchanges, subjects, declared, cells, clients, hosted, selection, sources };
         plan.lay_out();
         if plan.is_empty() {
             return Err("no exchange fits this selection".to_owned());
         }
         Ok(plan)
+    }
+
+    /// Asks the subjects what they offer, and lays out no cells: what is played is made up on the way.
+    ///
+    /// # Errors
+    ///
+    /// A subject cannot be started or speaks none of the revisions.
+    pub fn without_exchanges(selection: Selection, subjects: &'s [Box<dyn Subject>]) -> Result<Self, String> {
+        let wanted: &[Revision] =
+            if selection.revisions.is_empty() { &Revision::ALL } else { &selection.revisions };
+        let named = !selection.revisions.is_empty();
+        let declared: Result<_, _> =
+            subjects.iter().map(|subject| ask(subject.as_ref(), wanted, named)).collect();
+        let (exchanges, cells, hosted) = (Vec::new(), Vec::new(), Vec::new());
+        Ok(Self {
+            exchanges,
+            subjects,
+            declared: declared?,
+            cells,
+            clients: &[],
+            hosted,
+            selection,
+            sources: Vec::new(),
+        })
+    }
+
+    /// Asks the subjects what they offer, and makes exchanges of what each lists. Tools that may destroy something are
+    /// called only with `destructive`.
+    ///
+    /// # Errors
+    ///
+    /// A subject cannot be started or speaks none of the revisions, or offers nothing.
+    pub fn exploring(
+        selection: Selection,
+        subjects: &'s [Box<dyn Subject>],
+        destructive: bool,
+    ) -> Result<Self, String> {
+        let only = selection.only.clone();
+        let mut plan = Self::without_exchanges(selection, subjects)?;
+        for (subject, declared) in plan.declared.iter().enumerate() {
+            let meant = subjects[subject].meets(&Needs::default());
+            for (place, (revision, declared)) in declared.iter().enumerate() {
+                if declared.refusal.is_some() || !meant {
+                    continue;
+                }
+                let transport = subjects[subject].transport();
+                for text in torture::exchanges(declared, *revision, transport, destructive) {
+                    let exchange = parse("explore", &text).map_err(|error| error.to_string())?;
+                    let head = &exchange.head;
+                    if only.as_deref().is_some_and(|pattern| !fits(pattern, &head.name, &head.requires)) {
+                        continue;
+                    }
+                    let name: &'static str = Box::leak(head.name.clone().into_boxed_str());
+                    plan.cells.push(Cell { exchange: plan.exchanges.len(), subject, declared: place });
+                    plan.exchanges.push((name, exchange));
+                    plan.sources.push(text);
+                }
+            }
+        }
+        if plan.is_empty() {
+            return Err("the subject offers nothing that fits this selection".to_owned());
+        }
+        Ok(plan)
+    }
+
+    /// The text of the exchange of the cell with this number, if it was made on the way.
+    pub(crate) fn source(&self, cell: usize) -> Option<&str> {
+        self.sources.get(self.cells.get(cell)?.exchange).map(String::as_str)
+    }
+
+    /// The subjects with what each declares, by revision; those revisions alone that it serves.
+    pub(crate) fn served(&self) -> impl Iterator<Item = (&'s dyn Subject, Revision, &Declared)> {
+        self.subjects.iter().zip(&self.declared).flat_map(|(subject, declared)| {
+            let served = declared.iter().filter(|(_, declared)| declared.refusal.is_none());
+            served.map(move |(revision, declared)| (subject.as_ref(), *revision, declared))
+        })
+    }
+
+    /// Takes in an exchange that was made up on the way, for the reports.
+    pub(crate) fn adopt(&mut self, name: &'static str, exchange: Exchange) {
+        self.exchanges.push((name, exchange));
     }
 
     /// How many cells there are.

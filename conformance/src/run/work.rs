@@ -43,6 +43,11 @@ pub struct Totals {
 }
 
 impl Outcome {
+    /// Results that came about without a plan of cells.
+    pub(crate) const fn of(results: Vec<CellResult>) -> Self {
+        Self { results, stale: Vec::new() }
+    }
+
     /// The counts.
     #[must_use]
     pub fn totals(&self) -> Totals {
@@ -102,6 +107,13 @@ impl<'m> Manner<'m> {
         schemas: Option<&'m Schemas>,
     ) -> Self {
         Self { jobs, strict, baseline, schemas, patience: None }
+    }
+
+    /// How many servers are played at a time.
+    pub(crate) fn servers_at_a_time(&self) -> usize {
+        // Most of the time goes by waiting for the subject.
+        let fitting = || thread::available_parallelism().map_or(2, NonZeroUsize::get) * 2;
+        self.jobs.map_or_else(fitting, NonZeroUsize::get)
     }
 
     /// Waits this long for a message where the exchange does not say.

@@ -48,7 +48,8 @@ pub struct Declared {
     tools: BTreeMap<String, Value>,
     /// Why a tool is not the one of this name that the exchanges mean, as its answer shows.
     others: BTreeMap<&'static str, String>,
-    prompts: BTreeSet<String>,
+    /// The listed prompts by name.
+    prompts: BTreeMap<String, Value>,
     resources: BTreeSet<String>,
     templates: BTreeSet<String>,
     /// What it offers over HTTP.
@@ -108,6 +109,31 @@ impl Declared {
         Mirrors::of(self.tools.values())
     }
 
+    /// The definitions of the listed tools by name.
+    pub(crate) const fn tools(&self) -> &BTreeMap<String, Value> {
+        &self.tools
+    }
+
+    /// The definitions of the listed prompts by name.
+    pub(crate) const fn prompts(&self) -> &BTreeMap<String, Value> {
+        &self.prompts
+    }
+
+    /// The URIs of the listed resources.
+    pub(crate) const fn resources(&self) -> &BTreeSet<String> {
+        &self.resources
+    }
+
+    /// The listed URI templates.
+    pub(crate) const fn templates(&self) -> &BTreeSet<String> {
+        &self.templates
+    }
+
+    /// Whether the tool that this signature means is there.
+    pub(crate) fn has_tool(&self, signature: &str) -> bool {
+        Signature::parse(signature).is_ok_and(|tool| self.lacks_tool(&tool).is_none())
+    }
+
     /// What is needed and not there, in words; `None` if all is there.
     #[must_use]
     pub fn lacks(&self, needs: &Needs) -> Option<String> {
@@ -127,8 +153,9 @@ impl Declared {
             needs.tokens.iter().filter(unknown).map(|kind| format!("token `{}` (`--token`)", kind.as_str())),
         );
         missing.extend(needs.tools.iter().filter_map(|tool| self.lacks_tool(tool)));
+        let prompts: BTreeSet<String> = self.prompts.keys().cloned().collect();
         for (kind, wanted, there) in [
-            ("prompt", &needs.prompts, &self.prompts),
+            ("prompt", &needs.prompts, &prompts),
             ("resource", &needs.resources, &self.resources),
             ("template", &needs.templates, &self.templates),
         ] {
@@ -156,7 +183,7 @@ impl Declared {
             self.try_echo(asker);
         }
         if prompts {
-            self.prompts = asker.names("prompts/list", "prompts", "name");
+            self.prompts = asker.list("prompts/list", "prompts", "name");
         }
         if resources {
             self.resources = asker.names("resources/list", "resources", "uri");
@@ -166,8 +193,7 @@ impl Declared {
 
     /// Many servers have an `echo` that says more than it was told. No schema shows that, one call does.
     fn try_echo(&mut self, asker: &mut Asker) {
-        let fits = Signature::parse("echo(text:string)").is_ok_and(|echo| self.lacks_tool(&echo).is_none());
-        if !fits {
+        if !self.has_tool("echo(text:string)") {
             return;
         }
         let params = json!({"name": "echo", "arguments": {"text": "suite"}});

@@ -268,7 +268,9 @@ impl Server {
 
     fn common(&mut self, method: &str, id: Value, params: &Value, declared: &Value) {
         match method {
-            "tools/list" if params.get("cursor").is_some() && !self.is("any-cursor") => {
+            "tools/list" | "resources/list" | "resources/templates/list"
+                if params.get("cursor").is_some() && !self.is("any-cursor") =>
+            {
                 self.fail(id, -32602, Value::Null);
             }
             "tools/list" => {
@@ -291,6 +293,9 @@ impl Server {
                 if self.revision.is_empty() || self.revision.as_str() >= LEGACY[2] {
                     tools[1]["outputSchema"] =
                         json!({"type": "object", "properties": {"sum": {"type": "number"}}});
+                }
+                if self.revision.is_empty() || self.revision.as_str() >= LEGACY[1] {
+                    tools[1]["annotations"] = json!({"readOnlyHint": true});
                 }
                 if self.is("other-add") {
                     tools[1]["inputSchema"]["properties"] = json!({"x": {}, "y": {}});
@@ -343,11 +348,25 @@ impl Server {
                 let said = if self.is("other-echo") { format!("You said: {said}") } else { said.to_owned() };
                 self.succeed(id, text(&said));
             }
+            // What does not fit the schema is refused in the result.
+            "add"
+                if ["a", "b"].iter().any(|name| !params["arguments"][name].is_number())
+                    && !self.is("takes-all") =>
+            {
+                let mut refusal = text("expected two numbers");
+                refusal["isError"] = json!(true);
+                self.succeed(id, refusal);
+            }
             "add" => {
                 let sum = params["arguments"]["a"].as_i64().unwrap_or(0)
                     + params["arguments"]["b"].as_i64().unwrap_or(0);
                 let sum = if self.is("wrong-sum") { sum + 1 } else { sum };
-                self.succeed(id, json!({"content": [{"type": "text", "text": format!("{{\"sum\":{sum}}}")}], "structuredContent": {"sum": sum}}));
+                let given = if self.is("sum-as-text") { json!(sum.to_string()) } else { json!(sum) };
+                let mut result = text(&format!("{{\"sum\":{sum}}}"));
+                if self.revision.is_empty() || self.revision.as_str() >= LEGACY[2] {
+                    result["structuredContent"] = json!({"sum": given});
+                }
+                self.succeed(id, result);
             }
             "slow" => {
                 self.ran += 1;
@@ -356,7 +375,11 @@ impl Server {
             "counter" => {
                 let stopped = if self.is("never-stops") { 0 } else { self.stopped };
                 let counts = json!({"ran": self.ran, "stopped": stopped});
-                self.succeed(id, json!({"content": [{"type": "text", "text": counts.to_string()}], "structuredContent": counts}));
+                let mut result = text(&counts.to_string());
+                if self.revision.is_empty() || self.revision.as_str() >= LEGACY[2] {
+                    result["structuredContent"] = counts;
+                }
+                self.succeed(id, result);
             }
             "touch" => {
                 self.succeed(id, text("touched"));

@@ -16,6 +16,7 @@ use crate::exchange::Transport;
 use crate::fixture::{self, Options};
 use crate::hosting::{self, Client, Program};
 use crate::http::Tokens;
+use crate::mutants::Planted;
 use crate::report::{self, Terminal};
 use crate::revision::Revision;
 use crate::run::{self, Baseline, Manner, Plan, Selection};
@@ -49,7 +50,7 @@ enum Task {
     /// List the exchanges, or the requirements and what checks them
     List(List),
     /// Plant each known fault in the fixture and show which exchange catches it
-    Mutants(Later),
+    Mutants(Planted),
     /// Be the server program that a client over stdio starts: the suite speaks through it
     #[command(hide = true)]
     Relay {
@@ -292,13 +293,6 @@ impl Probe {
     }
 }
 
-/// Whatever a command will take once it is there.
-#[derive(Debug, Args)]
-struct Later {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    _arguments: Vec<String>,
-}
-
 /// Does what the command line says. 0: good; 1: a failure; 2: unusable arguments, or a subject that cannot be
 /// started.
 #[must_use]
@@ -313,7 +307,7 @@ pub fn main() -> ExitCode {
             Ok(code) => return code,
             Err(problem) => Err(problem),
         },
-        Task::Mutants(_) => later("mutants"),
+        Task::Mutants(mutants) => mutants.go(),
         Task::Relay { address } => {
             return hosting::relay(address).map_or_else(|_| ExitCode::from(2), ExitCode::from);
         }
@@ -484,10 +478,6 @@ impl Serve {
             many: self.many,
         }
     }
-}
-
-fn later(command: &str) -> Result<bool, String> {
-    Err(format!("`{command}`: not in this version yet"))
 }
 
 fn revision(text: &str) -> Result<Revision, String> {

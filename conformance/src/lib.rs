@@ -3,7 +3,8 @@
 //! The suite judges implementations by what they put on the wire and knows none of them: but for the fixture, the
 //! [`probe`], and the decoder of event streams nothing here uses the protocol core of this workspace. [`exchange`] and [`pattern`] are the format, [`requirement`] the obligations
 //! that exchanges cite, [`corpus`] the exchanges themselves; [`replay`] plays one of them against a [`subject`],
-//! with [`bind`] making its messages fit the revision and [`invariants`] watching every message.
+//! with [`bind`] making its messages fit the revision and [`invariants`] watching every message. [`mutants`] shows that
+//! they find what they are there to find.
 
 pub mod bind;
 pub mod cli;
@@ -13,6 +14,7 @@ pub mod fixture;
 pub mod hosting;
 pub mod http;
 pub mod invariants;
+pub mod mutants;
 pub mod pattern;
 pub mod probe;
 pub mod record;

@@ -27,13 +27,6 @@ fn folder(name: &str) -> PathBuf {
 }
 
 #[test]
-fn what_is_not_there_yet_says_so_and_exits_with_2() {
-    let output = suite(&["mutants"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("not in this version yet"));
-}
-
-#[test]
 fn a_server_that_cannot_be_reached_is_a_failed_step() {
     for runtime in ["tokio", "smol"] {
         let output = suite(&["probe", "--runtime", runtime, "--url", "http://127.0.0.1:1/mcp"]);

@@ -1,9 +1,6 @@
 //! Random traffic finds what it is there to find, and accuses nobody who does as the specification says.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 
-#[allow(dead_code, reason = "shared with other tests")]
-mod mock;
-
 use std::fs;
 use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use mcp_conformance::exchange::{Exchange, parse};
+use mcp_conformance::mutants::{self, Bench};
 use mcp_conformance::replay::{Replay, Verdict, drive};
 use mcp_conformance::revision::Revision;
 use mcp_conformance::run::{Manner, Outcome, Plan, Selection, run};
 use mcp_conformance::subject::{Command, Exit, Life, Link, Served, Subject};
 use mcp_conformance::torture::{Endured, Torture, torture};
-use mock::Mock;
 
 const LEGACY: Revision = Revision::V2025_06_18;
 const MODERN: Revision = Revision::V2026_07_28;
@@ -44,7 +41,7 @@ impl Subject for Behind {
         let (read, output) = io::pipe()?;
         let (inner, fault) = (io::pipe()?, self.fault);
         thread::spawn(move || spoil(fault, input, inner.1));
-        thread::spawn(move || mock::serve("", inner.0, output));
+        thread::spawn(move || mutants::serve("", inner.0, output));
         Ok(Link::new(Box::new(write), Box::new(read), None, Box::new(Unending)))
     }
 }
@@ -142,7 +139,7 @@ fn told(endured: &Endured) -> String {
 #[test]
 fn a_server_that_behaves_is_not_accused() {
     let _alone = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    let endured = endure(vec![Box::new(Mock { fault: "" })], Vec::new(), 400, "good");
+    let endured = endure(vec![mutants::server(Bench::Pipes, "")], Vec::new(), 400, "good");
     assert_eq!((endured.scripts, endured.results.len()), (400, 5), "{}", told(&endured));
     assert!(endured.results.iter().all(|result| result.verdict == Verdict::Passed), "{}", told(&endured));
     assert!(endured.messages > 1_000);
@@ -198,8 +195,9 @@ fn each_planted_fault_is_found_and_its_file_replays_it() {
 }
 
 fn is_found((fault, inside, revision, requirement, verdict): (&'static str, bool, Revision, &str, Verdict)) {
-    let subject =
-        || -> Box<dyn Subject> { if inside { Box::new(Mock { fault }) } else { Box::new(Behind { fault }) } };
+    let subject = || -> Box<dyn Subject> {
+        if inside { mutants::server(Bench::Pipes, fault) } else { Box::new(Behind { fault }) }
+    };
     let name = format!("{fault}-{revision}");
     let endured = endure(vec![subject()], vec![revision], 40, &name);
     let found = endured.results.iter().find(|result| {
@@ -228,7 +226,7 @@ fn replayed(exchange: &Exchange, revision: Revision, subject: &dyn Subject) -> V
 }
 
 fn explored(fault: &'static str, destructive: bool) -> Outcome {
-    let subjects: Vec<Box<dyn Subject>> = vec![Box::new(Mock { fault })];
+    let subjects: Vec<Box<dyn Subject>> = vec![mutants::server(Bench::Pipes, fault)];
     let selection = Selection::new(vec![LEGACY, MODERN], None);
     let plan = Plan::exploring(selection, &subjects, destructive).unwrap();
     run(&plan, &Manner::new(None, false, None, None).with_patience(PATIENCE), |_| {})

@@ -12,7 +12,7 @@ mod secrets;
 mod stdio;
 mod tape;
 mod web;
-mod wire;
+pub(crate) mod wire;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -5,21 +5,21 @@ use crate::http::framing::HEAD_LIMIT;
 
 /// The head of a request.
 #[derive(Debug)]
-pub(super) struct RequestHead {
-    pub(super) method: String,
-    pub(super) target: String,
-    pub(super) headers: Headers,
+pub(crate) struct RequestHead {
+    pub(crate) method: String,
+    pub(crate) target: String,
+    pub(crate) headers: Headers,
 }
 
 /// The head of an answer.
 #[derive(Debug)]
-pub(super) struct AnswerHead {
-    pub(super) status: u16,
-    pub(super) headers: Headers,
+pub(crate) struct AnswerHead {
+    pub(crate) status: u16,
+    pub(crate) headers: Headers,
 }
 
 /// The head at the front of the bytes and how long it is, once it is complete.
-pub(super) fn request(bytes: &[u8]) -> Result<Option<(RequestHead, usize)>, String> {
+pub(crate) fn request(bytes: &[u8]) -> Result<Option<(RequestHead, usize)>, String> {
     let mut lines = [httparse::EMPTY_HEADER; 128];
     let mut head = httparse::Request::new(&mut lines);
     match head.parse(bytes) {
@@ -38,7 +38,7 @@ pub(super) fn request(bytes: &[u8]) -> Result<Option<(RequestHead, usize)>, Stri
 }
 
 /// The same of an answer.
-pub(super) fn answer(bytes: &[u8]) -> Result<Option<(AnswerHead, usize)>, String> {
+pub(crate) fn answer(bytes: &[u8]) -> Result<Option<(AnswerHead, usize)>, String> {
     let mut lines = [httparse::EMPTY_HEADER; 128];
     let mut head = httparse::Response::new(&mut lines);
     match head.parse(bytes) {

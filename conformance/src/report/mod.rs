@@ -3,8 +3,10 @@
 mod html;
 mod json;
 mod junit;
+mod progress;
 mod terminal;
 
+pub use progress::Progress;
 pub use terminal::Terminal;
 
 use std::path::Path;

@@ -3,7 +3,7 @@
 mod connection;
 mod declared;
 pub(crate) mod process;
-mod served;
+pub(crate) mod served;
 
 pub use declared::Declared;
 pub use process::Command;

@@ -186,7 +186,7 @@ impl Subject for Served {
 }
 
 /// The address in the first line that has one; what was said instead, if there is none.
-fn address(diagnostics: &mut impl BufRead) -> Result<Endpoint, String> {
+pub(crate) fn address(diagnostics: &mut impl BufRead) -> Result<Endpoint, String> {
     let mut said = String::new();
     while said.len() < 4_000 {
         let mut line = Vec::new();

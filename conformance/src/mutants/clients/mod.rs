@@ -1,4 +1,4 @@
-//! A small client inside the test that behaves, or misbehaves in one named way.
+//! A small client that behaves, or misbehaves in one named way.
 //!
 //! It is written against the wire alone and knows just enough of both eras for the suite to be judged by it.
 
@@ -9,9 +9,9 @@ mod wire;
 use std::io;
 use std::thread::{self, JoinHandle};
 
-use mcp_conformance::exchange::Transport;
-use mcp_conformance::hosting::{Client, Guest, Invitation};
-use mcp_conformance::subject::{Exit, Life};
+use crate::exchange::Transport;
+use crate::hosting::{Client, Guest, Invitation};
+use crate::subject::{Exit, Life};
 
 /// The client as a subject. An empty fault is none.
 #[derive(Debug)]

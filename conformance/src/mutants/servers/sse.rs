@@ -7,10 +7,10 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use mcp_conformance::exchange::Transport;
-use mcp_conformance::http::Endpoint;
-use mcp_conformance::revision::Revision;
-use mcp_conformance::subject::{Exit, Life, Link, Subject};
+use crate::exchange::Transport;
+use crate::http::Endpoint;
+use crate::revision::Revision;
+use crate::subject::{Exit, Life, Link, Subject};
 
 /// The server with one fault, or none.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Subject for SseMock {
     }
 }
 
-/// The threads end with the test.
+/// The threads end with the program.
 struct Forever;
 
 impl Life for Forever {
@@ -106,7 +106,7 @@ impl Server {
     fn stream(&self, mut socket: TcpStream) -> io::Result<()> {
         let (input, write) = io::pipe()?;
         let (read, output) = io::pipe()?;
-        thread::spawn(move || super::mock::serve("", input, output));
+        thread::spawn(move || super::pipes::serve("", input, output));
         let id = {
             let mut sessions = self.sessions.lock().unwrap();
             let id = sessions.len();

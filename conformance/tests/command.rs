@@ -37,6 +37,17 @@ fn a_server_that_cannot_be_reached_is_a_failed_step() {
     }
 }
 
+#[cfg(not(feature = "https"))]
+#[test]
+fn https_that_was_not_built_in_says_how_to_get_it() {
+    for url in ["https://localhost:1/mcp", "HTTPS://localhost:1/mcp"] {
+        let output = suite(&["probe", "--runtime", "tokio", "--url", url]);
+        assert_eq!(output.status.code(), Some(1));
+        let line: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(line["error"].as_str().unwrap().contains("`--features https`"), "{line}");
+    }
+}
+
 /// Lets the probe do `steps` on the fixture, on each runtime, and looks at what it told of each after the connection.
 fn probed(name: &str, steps: &Value, look: impl Fn(&Output, &[Value])) {
     let place = folder(name);

@@ -67,6 +67,14 @@ impl Runtime {
         target: &Target,
         token: Option<&str>,
     ) -> Result<Client, String> {
+        if let Target::Url(url) = target
+            && !cfg!(feature = "https")
+            && url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"))
+        {
+            return Err(format!(
+                "{url}: this program was built without https: build it with `--features https`"
+            ));
+        }
         // The same words for both; the types differ.
         macro_rules! connect {
             ($adapter:ident) => {{

@@ -5,9 +5,9 @@ mod list;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use mcp_proto::client::Mode;
@@ -17,13 +17,10 @@ use crate::fixture::{self, Options};
 use crate::hosting::{self, Client, Program};
 use crate::http::Tokens;
 use crate::mutants::Planted;
-use crate::report::{self, Terminal};
 use crate::revision::Revision;
-use crate::run::{self, Baseline, Manner, Plan, Selection};
-use crate::schema::Schemas;
 use crate::subject::{Command, Running, Served, Subject};
-use crate::torture::{self, Torture};
-use crate::{corpus, probe, record};
+use crate::suite::Suite;
+use crate::{probe, record};
 use list::List;
 
 /// Replays recorded exchanges of the Model Context Protocol against an implementation.
@@ -324,62 +321,22 @@ pub fn main() -> ExitCode {
 
 impl Run {
     fn go(self) -> Result<bool, String> {
-        if let Some(folder) = &self.exchanges {
-            corpus::take_folder(folder)?;
-        }
-        if let Some(seconds) = self.torture {
-            return self.torture(Duration::from_secs(seconds));
-        }
         let clients = self.clients()?;
         let subjects = if clients.is_empty() || self.is_of_own() { self.subjects()? } else { Vec::new() };
-        let schemas = self.schemas.as_deref().map(Schemas::load).transpose()?;
-        let baseline = self.baseline.as_deref().map(Baseline::load).transpose()?;
-        let selection = Selection::new(self.revision, self.only);
-        let plan = if self.explore {
-            Plan::exploring(selection, &subjects, self.call_destructive)?
-        } else {
-            Plan::with_clients(selection, &subjects, &clients)?
-        };
-        let mut terminal = Terminal::new(plan.len(), self.strict);
-        let manner = Manner::new(self.jobs, self.strict, baseline.as_ref(), schemas.as_ref());
-        let outcome = run::run(&plan, &manner, |result| terminal.result(result));
-        if let Some(folder) = &self.report {
-            report::write(folder, &plan, &outcome)?;
-        }
+        let mut suite = Suite::of(subjects, clients);
         if self.explore {
-            let folder = faults(self.report.as_deref());
-            for name in torture::keep(&plan, &outcome, &folder)? {
-                terminal.say(&replays(&folder, name));
-            }
+            suite = suite.explore(self.call_destructive);
+        } else if let Some(seconds) = self.torture {
+            suite = suite.torture(Some(Duration::from_secs(seconds)), self.seed, self.scripts);
         }
-        terminal.finish(&plan, &outcome);
-        Ok(outcome.is_good())
-    }
-
-    fn torture(self, time: Duration) -> Result<bool, String> {
-        let subjects = self.subjects()?;
-        let schemas = self.schemas.as_deref().map(Schemas::load).transpose()?;
-        let mut plan = Plan::without_exchanges(Selection::new(self.revision, None), &subjects)?;
-        let mut terminal = Terminal::new(0, self.strict);
-        let manner = Manner::new(self.jobs, self.strict, None, schemas.as_ref());
-        // Any number will do, as it is told.
-        let by_the_clock =
-            || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_micros() as u64);
-        let seed = self.seed.unwrap_or_else(by_the_clock);
-        let orders = Torture::new(seed, Some(time), self.scripts, faults(self.report.as_deref()));
-        let endured = torture::torture(&plan, &manner, &orders, |result| terminal.result(result))?;
-        for (name, exchange) in endured.exchanges {
-            terminal.say(&replays(&orders.folder, name));
-            plan.adopt(name, exchange);
-        }
-        let outcome = run::Outcome::of(endured.results);
-        if let Some(folder) = &self.report {
-            report::write(folder, &plan, &outcome)?;
-        }
-        let (scripts, messages) = (endured.scripts, endured.messages);
-        terminal.say(&format!("{scripts} scripts with {messages} messages, --seed {seed}"));
-        terminal.finish(&plan, &outcome);
-        Ok(outcome.is_good())
+        suite = self.revision.into_iter().fold(suite, Suite::revision);
+        suite = self.only.iter().fold(suite, |suite, pattern| suite.only(pattern));
+        suite = self.jobs.into_iter().fold(suite, Suite::jobs);
+        suite = self.baseline.into_iter().fold(suite, Suite::baseline);
+        suite = self.schemas.into_iter().fold(suite, Suite::schemas);
+        suite = self.exchanges.into_iter().fold(suite, Suite::exchanges);
+        suite = self.report.into_iter().fold(suite, Suite::report);
+        if self.strict { suite.strict().tell() } else { suite.tell() }
     }
 
     fn clients(&self) -> Result<Vec<Box<dyn Client>>, String> {
@@ -440,16 +397,6 @@ impl Run {
         }
         Ok(fixtures)
     }
-}
-
-/// Where exchanges go that show a fault.
-fn faults(report: Option<&Path>) -> PathBuf {
-    report.map_or_else(|| PathBuf::from("mcp-conformance-faults"), |report| report.join("exchanges"))
-}
-
-/// How the exchange of that name in the folder is played once more.
-fn replays(folder: &Path, name: &str) -> String {
-    format!("      to replay it: run --exchanges {} --only {name}", folder.display())
 }
 
 /// The clients of this program.

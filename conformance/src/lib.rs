@@ -2,7 +2,8 @@
 //!
 //! The suite judges implementations by what they put on the wire and knows none of them: but for the fixture, the
 //! [`probe`], and the decoder of event streams nothing here uses the protocol core of this workspace. [`exchange`] and [`pattern`] are the format, [`requirement`] the obligations
-//! that exchanges cite, [`corpus`] the exchanges themselves; [`replay`] plays one of them against a [`subject`],
+//! that exchanges cite, [`corpus`] the exchanges themselves; [`suite`] is a run for the tests of an implementation;
+//! [`replay`] plays one of them against a [`subject`],
 //! with [`bind`] making its messages fit the revision and [`invariants`] watching every message. [`mutants`] shows that
 //! they find what they are there to find.
 
@@ -25,5 +26,6 @@ pub mod revision;
 pub mod run;
 pub mod schema;
 pub mod subject;
+pub mod suite;
 mod text;
 pub mod torture;

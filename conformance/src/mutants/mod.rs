@@ -26,7 +26,7 @@ use crate::hosting::Client;
 use crate::http::Tokens;
 use crate::replay::Verdict;
 use crate::revision::Revision;
-use crate::subject::{Command, Served, Subject};
+use crate::subject::{Command, Pipes, Served, Subject};
 
 pub(crate) use command::Planted;
 pub use document::{document, report};
@@ -114,7 +114,9 @@ pub fn all() -> impl Iterator<Item = &'static Mutant> {
 #[must_use]
 pub fn server(bench: Bench, fault: &'static str) -> Box<dyn Subject> {
     match bench {
-        Bench::Pipes => Box::new(servers::pipes::Mock { fault }),
+        Bench::Pipes => {
+            Box::new(Pipes::new(&format!("mock {fault}"), move |input, output| serve(fault, input, output)))
+        }
         Bench::Web => Box::new(servers::web::HttpMock { fault }),
         Bench::Sse => Box::new(servers::sse::SseMock { fault }),
         Bench::Client | Bench::Fixture => unreachable!("no small server"),

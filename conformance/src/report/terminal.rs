@@ -17,11 +17,19 @@ const REASONS: usize = 30;
 /// Tells results as they come: with a bar where a person looks, as plain lines elsewhere.
 #[derive(Debug)]
 pub struct Terminal {
-    bar: Option<ProgressBar>,
+    out: Out,
     color: bool,
     /// Warnings by what they say, told at the end: many exchanges can meet the same one.
     warnings: BTreeMap<String, (String, usize)>,
     strict: bool,
+}
+
+/// Where lines go.
+#[derive(Debug)]
+enum Out {
+    /// Standard output, above a bar if a person looks.
+    Standard(Option<ProgressBar>),
+    Text(String),
 }
 
 impl Terminal {
@@ -36,12 +44,17 @@ impl Terminal {
             bar
         });
         let color = person && std::env::var_os("NO_COLOR").is_none();
-        Self { bar, color, warnings: BTreeMap::new(), strict }
+        Self { out: Out::Standard(bar), color, warnings: BTreeMap::new(), strict }
+    }
+
+    /// The same report as a text, which [`finish`](Self::finish) gives.
+    pub(crate) const fn text(strict: bool) -> Self {
+        Self { out: Out::Text(String::new()), color: false, warnings: BTreeMap::new(), strict }
     }
 
     /// Tells one result.
     pub fn result(&mut self, result: &CellResult) {
-        if let Some(bar) = &self.bar {
+        if let Out::Standard(Some(bar)) = &self.out {
             bar.inc(1);
             bar.set_message(format!("{} {}", result.exchange, result.revision));
         }
@@ -61,16 +74,17 @@ impl Terminal {
     }
 
     /// Tells something else that the reader wants to know.
-    pub fn say(&self, line: &str) {
+    pub fn say(&mut self, line: &str) {
         self.print(line);
     }
 
-    /// Tells the end: warnings, stale entries of the baseline, the table, the counts.
-    pub fn finish(self, plan: &Plan<'_>, outcome: &Outcome) {
-        if let Some(bar) = &self.bar {
+    /// Tells the end: warnings, stale entries of the baseline, the table, the counts. What was told is the value, unless it
+    /// went to standard output.
+    pub fn finish(mut self, plan: &Plan<'_>, outcome: &Outcome) -> String {
+        if let Out::Standard(Some(bar)) = &self.out {
             bar.finish_and_clear();
         }
-        for (line, times) in self.warnings.values() {
+        for (line, times) in std::mem::take(&mut self.warnings).values() {
             let further = if *times > 1 { format!(" (and {} times more)", times - 1) } else { String::new() };
             self.print(&format!("{line}{further}"));
         }
@@ -96,13 +110,21 @@ impl Terminal {
             "{} passed, {} failed, {} skipped",
             totals.passed, totals.failed, totals.skipped
         ));
+        match self.out {
+            Out::Standard(_) => String::new(),
+            Out::Text(text) => text,
+        }
     }
 
-    fn print(&self, line: &str) {
-        match &self.bar {
-            Some(bar) if !bar.is_finished() => bar.println(line),
+    fn print(&mut self, line: &str) {
+        match &mut self.out {
+            Out::Standard(Some(bar)) if !bar.is_finished() => bar.println(line),
             // A reader that has gone away is no failure of the run.
-            _ => drop(writeln!(io::stdout(), "{line}")),
+            Out::Standard(_) => drop(writeln!(io::stdout(), "{line}")),
+            Out::Text(text) => {
+                text.push_str(line);
+                text.push('\n');
+            }
         }
     }
 }

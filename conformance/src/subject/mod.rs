@@ -2,10 +2,12 @@
 
 mod connection;
 mod declared;
+mod pipes;
 pub(crate) mod process;
 pub(crate) mod served;
 
 pub use declared::Declared;
+pub use pipes::Pipes;
 pub use process::Command;
 pub use served::{Running, Served};
 

@@ -5,54 +5,13 @@
 mod calls;
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
-use std::thread::{self, JoinHandle};
+use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Write};
 
-use crate::revision::Revision;
-use crate::subject::{Exit, Life, Link, Subject};
 use serde_json::{Value, json};
-
-/// The mock as a subject. An empty fault is none.
-#[derive(Debug)]
-pub(crate) struct Mock {
-    pub(crate) fault: &'static str,
-}
-
-impl Subject for Mock {
-    fn name(&self) -> String {
-        format!("mock {}", self.fault)
-    }
-
-    fn runtime(&self) -> &str {
-        "mock"
-    }
-
-    fn start(&self, _: Revision) -> io::Result<Link> {
-        let (input, write) = io::pipe()?;
-        let (read, output) = io::pipe()?;
-        let fault = self.fault;
-        let thread = thread::spawn(move || serve(fault, input, output));
-        Ok(Link::new(Box::new(write), Box::new(read), None, Box::new(Run { thread })))
-    }
-}
 
 /// Serves lines with one fault, or none.
 pub(crate) fn serve(fault: &'static str, input: PipeReader, output: PipeWriter) {
     Server::new(fault, output).serve(input);
-}
-
-struct Run {
-    thread: JoinHandle<()>,
-}
-
-impl Life for Run {
-    fn exit(&mut self) -> Option<Exit> {
-        let ended = self.thread.is_finished();
-        ended.then(|| Exit { code: Some(0), text: "exit code 0".to_owned() })
-    }
-
-    /// The thread ends with its input.
-    fn kill(&mut self) {}
 }
 
 struct Server {

@@ -13,6 +13,7 @@ mod dial;
 mod io;
 mod link;
 mod pool;
+mod queue;
 mod remote;
 #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 mod tls;

@@ -4,17 +4,17 @@
 //! Nothing that is waited for can depend on what waits: whoever answers a question of the server may have a
 //! connection more than there are otherwise, for the calls whose handlers ask hold all of those.
 
-use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_proto::time::Instant;
 
 use super::agent::Lane;
 use super::connection::{Connection, Http1, Http2};
+use super::queue::{Place, Queue};
 use crate::{Runtime, Timer};
 
 /// Exchanges on one connection of HTTP/2 before there is another. Servers commonly allow a hundred.
@@ -41,8 +41,7 @@ struct State {
     returning: usize,
     /// What the origin speaks, as soon as that is known.
     speaks: Option<Speaks>,
-    waiting: VecDeque<(u64, Waker)>,
-    last_number: u64,
+    waiting: Queue,
     sweeping: bool,
 }
 
@@ -79,7 +78,7 @@ impl<R: Runtime> Pool<R> {
 
     /// A connection, or the right to make one. `fresh`: nothing that was used before.
     pub(super) fn lease(&self, lane: Lane, fresh: bool) -> impl Future<Output = Lease> + Send + use<'_, R> {
-        Leasing { pool: self, lane, fresh, number: None }
+        Leasing { pool: self, lane, fresh, place: None }
     }
 
     /// Others may use it as well.
@@ -124,7 +123,7 @@ impl<R: Runtime> Pool<R> {
         state.returning -= returned;
         state.idle.push(Idle { connection, until });
         let sweep = !std::mem::replace(&mut state.sweeping, true);
-        state.wake_one();
+        state.waiting.wake_one();
         drop(state);
         if sweep {
             let (state, within) = (Arc::downgrade(&self.state), self.runtime.clone());
@@ -156,16 +155,6 @@ async fn sweep_idle<R: Runtime>(state: &Weak<Mutex<State>>, runtime: &R, mut nex
 }
 
 impl State {
-    fn wake_one(&mut self) {
-        if let Some((_, waker)) = self.waiting.pop_front() {
-            waker.wake();
-        }
-    }
-
-    fn wake_all(&mut self) {
-        self.waiting.drain(..).for_each(|(_, waker)| waker.wake());
-    }
-
     /// What is no longer of use goes to `over`, to be dropped outside of the lock.
     fn used(&mut self, now: Instant, most: usize, over: &mut Vec<Connection>) -> Option<Connection> {
         let mut at = 0;
@@ -188,10 +177,9 @@ impl State {
         None
     }
 
-    /// Whether another connection may be made for the one who waits under `number`.
-    fn may_dial(&self, lane: Lane, most: usize, number: Option<u64>) -> bool {
-        let others = || self.waiting.iter().filter(|(waiting, _)| Some(*waiting) != number);
-        if self.returning > 0 && others().take(self.returning).count() < self.returning {
+    /// Whether another connection may be made for the one who waits at `place`.
+    fn may_dial(&self, lane: Lane, most: usize, place: Option<Place>) -> bool {
+        if self.waiting.others(place) < self.returning {
             return false;
         }
         let most = match lane {
@@ -207,15 +195,15 @@ struct Leasing<'p, R> {
     pool: &'p Pool<R>,
     lane: Lane,
     fresh: bool,
-    /// It waits under this number, or has been woken.
-    number: Option<u64>,
+    /// It waits there, or has been woken.
+    place: Option<Place>,
 }
 
 impl<R: Runtime> Future for Leasing<'_, R> {
     type Output = Lease;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Lease> {
-        let Self { pool, lane, fresh, number } = &mut *self;
+        let Self { pool, lane, fresh, place } = &mut *self;
         let now = pool.runtime.now();
         let mut over = Vec::new();
         let mut state = lock(&pool.state);
@@ -225,31 +213,25 @@ impl<R: Runtime> Future for Leasing<'_, R> {
         };
         let lease = match used {
             Some(connection) => Lease::Used(connection),
-            None if state.may_dial(*lane, pool.most, *number) => {
+            None if state.may_dial(*lane, pool.most, *place) => {
                 (state.open, state.dialing) = (state.open + 1, state.dialing + 1);
                 let slot = Some(Slot(Arc::downgrade(&pool.state)));
                 Lease::Dial(Dial { slot, state: Arc::clone(&pool.state) })
             }
             None => {
-                let entry = state.waiting.iter_mut().find(|(waiting, _)| Some(*waiting) == *number);
-                match entry {
-                    Some((_, waker)) => waker.clone_from(cx.waker()),
-                    None => {
-                        state.last_number += 1;
-                        let entry = (state.last_number, cx.waker().clone());
-                        // Whoever was woken in vain does not have to begin anew, nor does a reply have to wait.
-                        if number.replace(entry.0).is_some() || *lane == Lane::Reply {
-                            state.waiting.push_front(entry);
-                        } else {
-                            state.waiting.push_back(entry);
-                        }
+                match place.and_then(|place| state.waiting.waker(place)) {
+                    Some(waker) => waker.clone_from(cx.waker()),
+                    // Whoever was woken in vain does not have to begin anew, nor does a reply have to wait.
+                    None if place.is_some() || *lane == Lane::Reply => {
+                        *place = Some(state.waiting.push_front(cx.waker().clone()));
                     }
+                    None => *place = Some(state.waiting.push_back(cx.waker().clone())),
                 }
                 return Poll::Pending;
             }
         };
-        if let Some(number) = number.take() {
-            state.waiting.retain(|(waiting, _)| *waiting != number);
+        if let Some(place) = place.take() {
+            state.waiting.leave(place);
         }
         drop(state);
         Poll::Ready(lease)
@@ -258,13 +240,11 @@ impl<R: Runtime> Future for Leasing<'_, R> {
 
 impl<R> Drop for Leasing<'_, R> {
     fn drop(&mut self) {
-        let Some(number) = self.number else { return };
+        let Some(place) = self.place else { return };
         let mut state = lock(&self.pool.state);
-        let waiting = state.waiting.len();
-        state.waiting.retain(|(waiting, _)| *waiting != number);
-        // It was woken, and somebody else needs to be instead.
-        if state.waiting.len() == waiting {
-            state.wake_one();
+        // If it was woken, somebody else needs to be instead.
+        if !state.waiting.leave(place) {
+            state.waiting.wake_one();
         }
     }
 }
@@ -274,7 +254,7 @@ impl Drop for Slot {
         if let Some(state) = self.0.upgrade() {
             let mut state = lock(&state);
             state.open -= 1;
-            state.wake_one();
+            state.waiting.wake_one();
         }
     }
 }
@@ -284,7 +264,7 @@ impl Drop for Dial {
         let mut state = lock(&self.state);
         state.dialing -= 1;
         if state.speaks != Some(Speaks::Http1) || state.dialing == 0 {
-            state.wake_all();
+            state.waiting.wake_all();
         }
         drop(state);
     }

@@ -40,6 +40,7 @@ pub(super) async fn drive<R: Runtime, I: Io>(link: &mut Link, io: &mut I, runtim
         flushed: true,
         last: None,
         deaf: false,
+        yielded: false,
     };
     let ended = poll_fn(|cx| stream.poll(cx)).await;
     match ended {
@@ -127,6 +128,8 @@ struct Stream<'s, R: Runtime, I> {
     last: Option<Instant>,
     /// The server reads nothing any more.
     deaf: bool,
+    /// Others were let run before the calls that have come are made.
+    yielded: bool,
 }
 
 impl<R: Runtime, I: Io> Stream<'_, R, I> {
@@ -142,6 +145,12 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
                 continue;
             }
             if self.link.poll_calls(cx).is_ready() {
+                // Runtimes run at once whoever is woken: it would be the first call of many, alone.
+                if !std::mem::replace(&mut self.yielded, true) && self.link.expects_calls() {
+                    cx.waker().wake_by_ref();
+                    return Poll::Pending;
+                }
+                self.yielded = false;
                 self.process();
                 continue;
             }
@@ -224,6 +233,163 @@ impl<R: Runtime, I: Io> Stream<'_, R, I> {
     fn spawn_jobs(&mut self) {
         while let Some(job) = self.link.next_job() {
             self.runtime.spawn(job);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, Mutex};
+    use std::task::{Wake, Waker};
+
+    use mcp_proto::client::Mode;
+    use mcp_proto::service::client::Client;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::Timer;
+
+    /// Time stands still, and nothing is spawned.
+    #[derive(Clone)]
+    struct Still;
+
+    struct Never;
+
+    impl Timer for Never {
+        fn reset(&mut self, _: Instant) {}
+
+        fn poll(&mut self, _: &mut Context<'_>) -> Poll<()> {
+            Poll::Pending
+        }
+    }
+
+    impl Runtime for Still {
+        type Timer = Never;
+        #[cfg(unix)]
+        type Fd = Wire;
+
+        fn now(&self) -> Instant {
+            Instant::from_origin(Duration::ZERO)
+        }
+
+        fn timer(&self, _: Instant) -> Never {
+            Never
+        }
+
+        fn spawn(&self, _: impl Future<Output = ()> + Send + 'static) {
+            unreachable!("there are no responders")
+        }
+
+        #[cfg(unix)]
+        fn watch(&self, _: crate::End) -> io::Result<Wire> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+    }
+
+    /// A server that answers all that comes in one write with one write, and counts how many messages those had.
+    #[derive(Clone, Default)]
+    struct Wire(Arc<Mutex<Traffic>>);
+
+    #[derive(Default)]
+    struct Traffic {
+        writes: Vec<usize>,
+        answers: VecDeque<Vec<u8>>,
+    }
+
+    impl Wire {
+        fn writes(&self) -> Vec<usize> {
+            self.0.lock().unwrap().writes.clone()
+        }
+    }
+
+    impl Io for Wire {
+        fn poll_read(&mut self, _: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
+            let Some(answers) = self.0.lock().unwrap().answers.pop_front() else { return Poll::Pending };
+            buf[..answers.len()].copy_from_slice(&answers);
+            Poll::Ready(Ok(answers.len()))
+        }
+
+        fn poll_write(&mut self, _: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+            let lines = buf.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+            let requests: Vec<Value> = lines.map(|line| serde_json::from_slice(line).unwrap()).collect();
+            let mut answers = Vec::new();
+            for request in &requests {
+                let result = match request["method"].as_str() {
+                    Some("server/discover") => json!({
+                        "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+                        "serverInfo": { "name": "wire", "version": "1" }, "ttlMs": 0, "cacheScope": "private",
+                    }),
+                    _ => json!({ "resultType": "complete", "content": [] }),
+                };
+                let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+                answers.extend_from_slice(format!("{answer}\n").as_bytes());
+            }
+            let mut wire = self.0.lock().unwrap();
+            wire.writes.push(requests.len());
+            wire.answers.push_back(answers);
+            Poll::Ready(Ok(buf.len()))
+        }
+    }
+
+    #[derive(Default)]
+    struct Bell(AtomicBool);
+
+    impl Wake for Bell {
+        fn wake(self: Arc<Self>) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn calls_of_those_who_were_answered_together_go_out_together() {
+        let (wire, bell) = (Wire::default(), Arc::new(Bell::default()));
+        let waker = Waker::from(Arc::clone(&bell));
+        let cx = &mut Context::from_waker(&waker);
+        let (connecting, mut link) = Client::new("test", "1").mode(Mode::Modern).link();
+        let mut connecting = pin!(connecting);
+        link.start(Still.now());
+        let mut io = wire.clone();
+        let mut driving = pin!(drive(&mut link, &mut io, &Still));
+        assert!(driving.as_mut().poll(cx).is_pending());
+        let Poll::Ready(Ok(client)) = connecting.as_mut().poll(cx) else { panic!("it is not connected") };
+
+        let mut calls: Vec<_> = (0..3).map(|_| client.call_tool("any", json!({}))).collect();
+        for call in &mut calls {
+            assert!(Pin::new(call).poll(cx).is_pending());
+        }
+        assert!(driving.as_mut().poll(cx).is_pending());
+        assert_eq!(wire.writes(), [1, 3]);
+        for call in &mut calls {
+            assert!(matches!(Pin::new(call).poll(cx), Poll::Ready(Ok(_))));
+        }
+
+        // The runtime runs the driver as soon as the first of them calls again.
+        let mut calls: Vec<_> = (0..3).map(|_| client.call_tool("any", json!({}))).collect();
+        assert!(Pin::new(&mut calls[0]).poll(cx).is_pending());
+        bell.0.store(false, Ordering::Relaxed);
+        assert!(driving.as_mut().poll(cx).is_pending());
+        assert_eq!((wire.writes().len(), bell.0.load(Ordering::Relaxed)), (2, true), "it lets others run");
+        for call in &mut calls[1..] {
+            assert!(Pin::new(call).poll(cx).is_pending());
+        }
+        assert!(driving.as_mut().poll(cx).is_pending());
+        assert_eq!(wire.writes(), [1, 3, 3]);
+        for call in &mut calls {
+            assert!(matches!(Pin::new(call).poll(cx), Poll::Ready(Ok(_))));
+        }
+
+        // If nobody else calls it waits no longer, and one alone is never kept waiting.
+        for (polls, writes) in [(2, 4), (1, 5)] {
+            let mut call = client.call_tool("any", json!({}));
+            assert!(Pin::new(&mut call).poll(cx).is_pending());
+            for _ in 0..polls {
+                assert!(driving.as_mut().poll(cx).is_pending());
+            }
+            assert_eq!(wire.writes().len(), writes);
+            assert!(matches!(Pin::new(&mut call).poll(cx), Poll::Ready(Ok(_))));
         }
     }
 }

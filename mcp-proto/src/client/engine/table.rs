@@ -118,7 +118,8 @@ impl Listening {
 pub(crate) struct Table {
     next_call: u64,
     next_wire: i64,
-    calls: BTreeMap<CallId, Call>,
+    /// Each in a place of its own: a tree moves its entries about, and these are large.
+    calls: BTreeMap<CallId, Box<Call>>,
     wires: BTreeMap<i64, Purpose>,
     tokens: BTreeMap<i64, CallId>,
     tasks: BTreeMap<Str, CallId>,
@@ -215,11 +216,11 @@ impl Table {
             }
             _ => {}
         }
-        self.calls.insert(id, call);
+        self.calls.insert(id, Box::new(call));
     }
 
     pub(crate) fn get(&self, id: CallId) -> Option<&Call> {
-        self.calls.get(&id)
+        self.calls.get(&id).map(Box::as_ref)
     }
 
     /// The subscriptions.
@@ -228,7 +229,7 @@ impl Table {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (CallId, &Call)> + '_ {
-        self.calls.iter().map(|(id, call)| (*id, call))
+        self.calls.iter().map(|(id, call)| (*id, &**call))
     }
 
     /// Changes a call; its deadlines are kept up to date.
@@ -249,7 +250,7 @@ impl Table {
     }
 
     /// Takes a call out; what is on its way for it is answered to nobody.
-    pub(crate) fn remove(&mut self, id: CallId) -> Option<Call> {
+    pub(crate) fn remove(&mut self, id: CallId) -> Option<Box<Call>> {
         let call = self.calls.remove(&id)?;
         if let Some(at) = call.deadline() {
             self.deadlines.remove(&(at, id));

@@ -17,11 +17,12 @@ pub(crate) fn params<T: Serialize + ?Sized>(
     value: &T,
     version: ProtocolVersion,
 ) -> Result<(String, Option<Meta>), CallError> {
-    let mut out = Vec::new();
+    // Most fit, and grow no further.
+    let mut out = Vec::with_capacity(256);
     view::write(&mut out, version, value)?;
     let text = String::from_utf8(out).map_err(CallError::malformed_params)?;
     // A raw value of the caller may hold spaces around, and line breaks, which would end the message.
-    let text = if text.starts_with('{') && !text.contains(['\n', '\r']) {
+    let text = if text.starts_with('{') && memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
         text
     } else {
         let raw = crate::model::Json::parse(text.trim()).map_err(CallError::malformed_params)?;

@@ -28,6 +28,9 @@ use crate::time::Instant;
 /// How long a subscription whose stream broke is left alone before it is opened again, at first and at most.
 const RELISTEN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
+/// Commands for which there is always room, once there was.
+const USUAL: usize = 64;
+
 pub(super) struct Hub {
     pub(super) machine: Machine,
     pub(super) shared: Arc<Shared>,
@@ -39,6 +42,10 @@ pub(super) struct Hub {
     pub(super) jobs: VecDeque<Job>,
     /// Calls that wait until output is written.
     held: VecDeque<Command>,
+    /// Room for the next commands, empty.
+    room: VecDeque<Command>,
+    /// Calls that have ended since word was taken last.
+    ended: usize,
     roots: Vec<Root>,
     /// 2026-07-28: what of logs is wanted in each call.
     level: Option<LoggingLevel>,
@@ -94,6 +101,8 @@ impl Hub {
             authorization: None,
             jobs: VecDeque::new(),
             held: VecDeque::new(),
+            room: VecDeque::new(),
+            ended: 0,
             roots,
             level: None,
             relisten: BTreeMap::new(),
@@ -113,14 +122,26 @@ impl Hub {
         self.machine.backlog() < self.machine.config().limits.output_high_water.max(1)
     }
 
+    /// Whether more calls have ended than there is new word of: whoever made them may be about to call again.
+    pub(super) fn expects_calls(&self) -> bool {
+        self.ended > self.shared.len()
+    }
+
     /// Does what handles and responders have left word of, and what is due.
     pub(super) fn work(&mut self, now: Instant) {
-        for command in self.shared.take() {
+        let mut commands = self.shared.take(mem::take(&mut self.room));
+        if !commands.is_empty() {
+            self.ended = 0;
+        }
+        while let Some(command) = commands.pop_front() {
             match command {
                 Command::Call { .. } | Command::Resume { .. } => self.held.push_back(command),
                 other => self.obey(other, now),
             }
         }
+        // A rush of calls leaves no more than a usual number needs.
+        commands.shrink_to(USUAL);
+        self.room = commands;
         if self.closing && !self.held.is_empty() {
             // Made while the client was being closed elsewhere.
             self.fail_all(&CallError::Closed);
@@ -321,7 +342,10 @@ impl Hub {
 
     fn end(&mut self, call: CallId, outcome: Outcome) {
         match (self.open.remove(&call), outcome) {
-            (Some(Open::Call(open)), outcome) => open.end(outcome),
+            (Some(Open::Call(open)), outcome) => {
+                self.ended += 1;
+                open.end(outcome);
+            }
             (Some(Open::Feed(feed, _)), Outcome::Failed(error)) => feed.end(Err(error)),
             _ => {}
         }

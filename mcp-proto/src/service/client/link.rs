@@ -159,6 +159,14 @@ impl Link {
         self.hub.shared.poll_inbox(cx)
     }
 
+    /// Whether it pays to let others run before [`process`](Self::process), though there is something to do: more
+    /// calls have ended than were made since, and whoever made them may be about to make another. All that are made
+    /// by then go out in one write. Wait for it once, no longer: nothing says that they will.
+    #[must_use]
+    pub fn expects_calls(&self) -> bool {
+        self.hub.expects_calls()
+    }
+
     /// Whether nothing more is wanted of the server, though not all that is due to it may be written yet.
     #[must_use]
     pub fn is_closing(&self) -> bool {

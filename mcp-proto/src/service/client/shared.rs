@@ -110,9 +110,9 @@ impl Shared {
         Ok(())
     }
 
-    /// Everything that is to be done.
-    pub(super) fn take(&self) -> VecDeque<Command> {
-        core::mem::take(&mut self.inbox().commands)
+    /// Everything that is to be done, in exchange for a queue that is empty.
+    pub(super) fn take(&self, empty: VecDeque<Command>) -> VecDeque<Command> {
+        core::mem::replace(&mut self.inbox().commands, empty)
     }
 
     /// Nothing is taken in from now on. What is left comes back.
@@ -121,6 +121,11 @@ impl Shared {
         inbox.over = true;
         inbox.driver = None;
         core::mem::take(&mut inbox.commands)
+    }
+
+    /// How much there is to be done.
+    pub(super) fn len(&self) -> usize {
+        self.inbox().commands.len()
     }
 
     pub(super) fn is_over(&self) -> bool {

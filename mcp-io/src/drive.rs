@@ -1,7 +1,7 @@
 //! The loop: one future for each byte stream.
 
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -31,6 +31,27 @@ pub trait Io: Send {
     /// # Errors
     /// Any. Those that say that the peer has gone end the session quietly.
     fn poll_write(&mut self, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// As [`poll_write`](Self::poll_write), from several pieces one after the other, not all of them empty. It is
+    /// of use to those who say so with [`is_write_vectored`](Self::is_write_vectored); others write the first piece.
+    ///
+    /// # Errors
+    /// As [`poll_write`](Self::poll_write).
+    fn poll_write_vectored(
+        &mut self,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match pieces.iter().find(|piece| !piece.is_empty()) {
+            Some(piece) => self.poll_write(cx, piece),
+            None => Poll::Ready(Ok(0)),
+        }
+    }
+
+    /// Whether several pieces cost no more than one. A large body is not copied then to be written with its head.
+    fn is_write_vectored(&self) -> bool {
+        false
+    }
 
     /// Passes on what was taken but not yet written.
     ///

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 /// Most bytes of one read.
-const MOST: usize = 16 << 10;
+const MOST: usize = 64 << 10;
 
 thread_local! {
     static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };

@@ -1,7 +1,7 @@
 //! A byte stream, the time and the tasks of a runtime, as hyper wants them.
 
 use std::future::{Future, poll_fn};
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -109,6 +109,21 @@ impl<I: Io, R: Runtime> rt::Write for Stream<I, R> {
             return Poll::Ready(Ok(0));
         }
         self.io.poll_write(cx, buf)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        if pieces.iter().all(|piece| piece.is_empty()) {
+            return Poll::Ready(Ok(0));
+        }
+        self.io.poll_write_vectored(cx, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

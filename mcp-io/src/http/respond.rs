@@ -277,6 +277,8 @@ impl<R: Runtime> Responder<R> {
     {
         /// What is set aside at once, whatever the client says that it will send.
         const AHEAD: u64 = 64 << 10;
+        /// And how many times as much as has come, once that is full: it is not moved about then as it grows.
+        const MORE: usize = 7;
         let budget = self.0.options.body_budget;
         let most = self.0.http.max_body().min(budget);
         let too_large = || match most == budget {
@@ -315,6 +317,13 @@ impl<R: Runtime> Responder<R> {
                         }
                         if !reserved.grow(data.remaining(), budget) {
                             return Poll::Ready(Err(full_of_bodies(budget)));
+                        }
+                        if data.remaining() > bytes.capacity() - bytes.len() {
+                            let rest = usize::try_from(length).unwrap_or(most).saturating_sub(bytes.len());
+                            let more = rest.min(bytes.len().saturating_mul(MORE));
+                            if more >= data.remaining() {
+                                bytes.reserve_exact(more);
+                            }
                         }
                         while data.has_remaining() {
                             let chunk = data.chunk();

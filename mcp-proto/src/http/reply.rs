@@ -52,16 +52,27 @@ impl Reply {
             }
             return;
         };
-        if self.phase == Phase::Undecided && text.is_empty() {
-            self.head = Some(ResponseHead::new(202));
-        } else if self.phase == Phase::Undecided
-            && (!self.accepts.sse || (self.accepts.json && self.events == Events::WhenNeeded))
-        {
-            self.head = Some(ResponseHead::new(status(end)).with("content-type", "application/json"));
+        if self.phase == Phase::Undecided && (text.is_empty() || self.is_plain()) {
+            self.end_plainly(text, end);
             out.extend_from_slice(text);
         } else if self.begin_events_with(status(end)) && !text.is_empty() {
             Wrap::Sse.write(out, |out| out.extend_from_slice(text));
         }
+        self.phase = Phase::Over;
+    }
+
+    /// Whether the next message would be the whole answer, if it is the last.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.phase == Phase::Undecided
+            && (!self.accepts.sse || (self.accepts.json && self.events == Events::WhenNeeded))
+    }
+
+    /// The answer is this text and nothing else.
+    pub(crate) fn end_plainly(&mut self, text: &[u8], end: End) {
+        self.head = Some(match text.is_empty() {
+            true => ResponseHead::new(202),
+            false => ResponseHead::new(status(end)).with("content-type", "application/json"),
+        });
         self.phase = Phase::Over;
     }
 

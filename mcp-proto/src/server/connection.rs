@@ -136,6 +136,15 @@ impl Connection {
         lines.clear();
     }
 
+    /// What [`drain`](Self::drain) would hand over, without a copy, if that is the last message of a request alone.
+    #[cfg(feature = "service")]
+    pub(crate) fn drain_sole(&mut self, lines: &mut Vec<u8>) -> Option<(Vec<u8>, End)> {
+        let end = self.routes.take_sole_end()?;
+        let mut text = core::mem::take(lines);
+        text.pop_if(|last| *last == b'\n');
+        Some((text, end))
+    }
+
     /// Ends whatever is open, without an answer; names the request, if there was one.
     pub(crate) fn forget_any(&mut self) -> Option<RequestKey> {
         let key = self.inflight.keys().next()?;

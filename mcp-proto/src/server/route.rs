@@ -136,6 +136,17 @@ impl Routes {
         self.marks.pop_front()
     }
 
+    /// The end of the only line there is, if that line is the last of its request. Its mark is taken then.
+    #[cfg(feature = "service")]
+    pub(crate) fn take_sole_end(&mut self) -> Option<End> {
+        if self.marks.len() > 1 {
+            return None;
+        }
+        let end = self.marks.front()?.end?;
+        self.marks.clear();
+        Some(end)
+    }
+
     fn note(&mut self, len: usize, stream: Option<u64>, end: Option<End>) {
         if self.on {
             self.marks.push_back(Mark { len, stream, end, task: None });

@@ -264,8 +264,15 @@ impl Exchange {
                 if state.out.is_empty() {
                     state.connection.flush_subscriptions(&mut state.out);
                 }
-                let out = &mut self.body;
-                state.connection.drain(&mut state.out, |text, mark| body.message(text, mark.end, out));
+                if body.is_plain()
+                    && let Some((text, end)) = state.connection.drain_sole(&mut state.out)
+                {
+                    body.end_plainly(&text, end);
+                    self.body = text;
+                } else {
+                    let out = &mut self.body;
+                    state.connection.drain(&mut state.out, |text, mark| body.message(text, mark.end, out));
+                }
                 state.taken(self.body.len());
                 self.head = self.head.take().or_else(|| body.take_head());
                 self.over = body.is_over() || state.aborted;

@@ -23,6 +23,7 @@
 mod io;
 mod listen;
 mod runtime;
+mod watch;
 
 pub use io::{Duplex, Split, Stream};
 pub use listen::Tcp;
@@ -37,13 +38,14 @@ pub use mcp_io::client::{
 #[cfg(feature = "http")]
 pub use mcp_io::http::{HttpBody, HttpListener, Responding};
 pub use mcp_io::{ByteStream, Listen, MemoryStream, Serve, ServeError, Stdio, Transport};
-#[cfg(unix)]
-pub use runtime::Fd;
 pub use runtime::{Alarm, Smol};
 use smol::io::{AsyncRead, AsyncWrite};
 use smol::net::TcpListener;
 #[cfg(unix)]
 use smol::net::unix::UnixListener;
+#[cfg(unix)]
+pub use watch::Fd;
+pub use watch::Socket;
 
 /// The standard streams of this process. See [`Stdio`].
 #[must_use]

@@ -1,7 +1,7 @@
 //! Smol's listening sockets.
 
 use std::io;
-use std::net::TcpListener as StdTcpListener;
+use std::net::{TcpListener as StdTcpListener, TcpStream as StdTcpStream};
 #[cfg(unix)]
 use std::os::unix::net::UnixListener as StdUnixListener;
 use std::sync::Arc;
@@ -9,30 +9,29 @@ use std::task::{Context, Poll, ready};
 
 use mcp_io::Accept;
 use smol::Async;
-use smol::net::TcpStream;
 #[cfg(unix)]
 use smol::net::unix::UnixStream;
 
+#[cfg(unix)]
 use crate::Duplex;
+use crate::Socket;
 
 /// A TCP socket that accepts connections.
 #[derive(Debug)]
 pub struct Tcp(pub(crate) Arc<Async<StdTcpListener>>);
 
 impl Accept for Tcp {
-    type Connection = TcpStream;
-    type Io = Duplex<TcpStream>;
+    type Connection = Async<StdTcpStream>;
+    type Io = Socket;
     const OPEN_TO_BROWSERS: bool = true;
 
-    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+    fn poll_accept(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<Self::Connection>> {
         let (stream, _) = ready!(poll_accept(&self.0, cx, StdTcpListener::accept))?;
-        Poll::Ready(Async::new(stream).map(TcpStream::from))
+        Poll::Ready(Async::new(stream))
     }
 
-    fn open(connection: TcpStream) -> Duplex<TcpStream> {
-        // All that is due goes out in one write, so nothing is gained by waiting for more.
-        let _ = connection.set_nodelay(true);
-        Duplex::new(connection)
+    fn open(connection: Self::Connection) -> Socket {
+        Socket::new(connection)
     }
 }
 

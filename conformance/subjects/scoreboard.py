@@ -210,6 +210,9 @@ def page():
                 total.update(cell)
         names = ["passed", "warned", "failed", "skipped", "open"]
         out.append(f"| {SUBJECTS[subject]} | {transport} | " + " | ".join(str(total[name]) for name in names) + " |")
+    missing = [f"{SUBJECTS[subject]} over {transport}" for subject in SUBJECTS for transport in TRANSPORTS if (subject, transport) not in columns]
+    if missing:
+        out += ["", f"Not run yet: {'; '.join(missing)}."]
     out += [
         "",
         "A warning is a breach of a SHOULD, or of what implementations in the field need and the specification does not ask for.",

@@ -122,6 +122,14 @@ pub enum Event<'b> {
     /// HTTP: something waits for an access token:
     /// [`authorize`](super::http::Client::authorize) or [`decline`](super::http::Client::decline).
     Unauthorized(Unauthorized),
+    /// HTTP: the stream is gone on which a legacy server says what belongs to no call, and was not to be had
+    /// again; why. It tells no changes meanwhile, and may have nowhere to ask. The stream is tried again when
+    /// it takes a request, at most once within [`Reconnect::max_wait`](super::http::Reconnect::max_wait).
+    /// Told once, until there is one again. [spec: 2025-11-25 basic/transports#listening-for-messages-from-the-server]
+    StreamLost(CallError),
+    /// HTTP: after [`StreamLost`](Self::StreamLost) there is such a stream again. What would have been told
+    /// meanwhile was not.
+    StreamRestored,
     /// The server broke the protocol, or sent what nobody waits for. Nothing came of it: this is for logs.
     Violation(Violation),
 }
@@ -414,7 +422,7 @@ pub enum ViolationKind {
     Params,
     /// A batch where there are none.
     Batch,
-    /// HTTP: a notification, an answer of this side, or the stream of a session was refused.
+    /// HTTP: a notification or an answer of this side was refused.
     Refused,
 }
 

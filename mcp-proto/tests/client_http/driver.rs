@@ -36,6 +36,8 @@ pub(crate) enum Seen {
     Unauthorized(Unauthorized),
     Violation(Violation),
     Batch(usize),
+    StreamLost(CallError),
+    StreamRestored,
     Other(String),
 }
 
@@ -57,6 +59,8 @@ impl Seen {
             Event::Unauthorized(why) => Self::Unauthorized(why),
             Event::Violation(violation) => Self::Violation(violation),
             Event::Batch(batch) => Self::Batch(batch.len()),
+            Event::StreamLost(why) => Self::StreamLost(why),
+            Event::StreamRestored => Self::StreamRestored,
             other => Self::Other(format!("{other:?}")),
         }
     }

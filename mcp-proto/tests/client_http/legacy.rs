@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mcp_proto::client::http::Lost;
 use mcp_proto::client::{CallError, CallOptions, ViolationKind, request};
+use mcp_proto::model::SubscriptionFilter;
 use serde_json::json;
 
 use crate::driver::*;
@@ -350,6 +351,145 @@ fn a_session_that_is_over_is_replaced_once() {
     assert!(
         matches!(events[..], [Seen::Failed(failed, CallError::Http { status: 404, .. })] if failed == call)
     );
+}
+
+/// LC-SESS-03: a stream that there was is not known any more, so the session is over.
+#[test]
+fn a_stream_that_is_not_found_any_more_ends_the_session() {
+    let (mut driver, stream) = Driver::legacy("2025-11-25");
+    let filter = SubscriptionFilter::new().resource("file:///a");
+    let subscription =
+        driver.with(|client, now, out| client.listen(filter, &CallOptions::default(), now, out).unwrap());
+    let subscribe = driver.one();
+    driver.json(&subscribe, 200, &result(&subscribe, json!({})));
+    assert!(matches!(driver.event(), Seen::Acknowledged(id, _) if id == subscription));
+    let running = driver.tool("b", json!({}));
+    let undecided = driver.tool("c", json!({}));
+    let [b, c] = &driver.sent()[..] else { panic!() };
+    driver.sse(b);
+    driver.end(&stream);
+    driver.pass(Duration::from_secs(1));
+    let again = driver.one();
+    assert_eq!((again.method(), again.header("mcp-session-id")), ("GET", Some("s-1")));
+    driver.status(&again, 404);
+    // What runs is not made again, what the server has not said anything about may still be answered.
+    assert!(matches!(driver.event(), Seen::Failed(failed, CallError::Lost(_)) if failed == running));
+    let new = driver.shake_hands("2025-11-25", "s-2");
+    let subscribe = driver.one();
+    assert_eq!((&*subscribe.rpc(), subscribe.header("mcp-session-id")), ("resources/subscribe", Some("s-2")));
+    driver.json(&subscribe, 200, &result(&subscribe, json!({})));
+    assert!(matches!(driver.event(), Seen::Acknowledged(id, _) if id == subscription));
+    driver.status(c, 404);
+    let c = driver.one();
+    assert_eq!(c.header("mcp-session-id"), Some("s-2"));
+    driver.json(&c, 200, &result(&c, text("C")));
+    assert!(matches!(driver.event(), Seen::Complete(done, _) if done == undecided));
+    let changed = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "file:///a"}});
+    driver.event_of(&new, &changed);
+    assert!(matches!(driver.event(), Seen::Changed(Some(id), _) if id == subscription));
+}
+
+/// LC-SESS-03: the same holds where the stream of an answer is taken up again.
+#[test]
+fn an_answer_that_is_not_found_any_more_ends_the_session() {
+    let (mut driver, stream) = Driver::legacy("2025-11-25");
+    let call = driver.tool("a", json!({}));
+    let sent = driver.one();
+    driver.sse(&sent);
+    driver.body(&sent, "id: 1\nretry: 20\ndata:\n\n");
+    driver.end(&sent);
+    driver.pass(millis(20));
+    let again = driver.one();
+    driver.status(&again, 404);
+    assert!(matches!(driver.event(), Seen::Failed(failed, CallError::Lost(_)) if failed == call));
+    assert!(driver.closed.contains(&stream.exchange));
+    driver.shake_hands("2025-11-25", "s-2");
+    assert!(driver.sent().is_empty(), "it may have run");
+}
+
+/// A server whose streams end at once and are never found again is not asked for sessions for ever.
+#[test]
+fn sessions_that_end_with_their_streams_are_bounded() {
+    let (mut driver, mut stream) = Driver::legacy("2025-11-25");
+    let mut sessions = 1;
+    loop {
+        driver.body(&stream, "retry: 0\n\n");
+        driver.end(&stream);
+        driver.pass(Duration::from_secs(1));
+        let again = driver.one();
+        driver.status(&again, 404);
+        if matches!(&driver.events()[..], [Seen::StreamLost(CallError::Http { status: 404, .. })]) {
+            break;
+        }
+        sessions += 1;
+        assert!(sessions < 100);
+        stream = driver.shake_hands("2025-11-25", &format!("s-{sessions}"));
+    }
+    assert_eq!(sessions, 6);
+    assert!(driver.sent().is_empty());
+    // A session that lasts begins the count anew.
+    driver.pass(Duration::from_secs(30));
+    let call = driver.tool("a", json!({}));
+    let sent = driver.one();
+    driver.status(&sent, 404);
+    let stream = driver.shake_hands("2025-11-25", "t");
+    let sent = driver.one();
+    driver.json(&sent, 200, &result(&sent, text("A")));
+    let events = driver.events();
+    assert!(matches!(&events[..], [Seen::Complete(done, _)] if *done == call), "{events:?}");
+    driver.pass(Duration::from_secs(30));
+    driver.end(&stream);
+    driver.pass(Duration::from_secs(2));
+    let again = driver.one();
+    driver.status(&again, 404);
+    driver.shake_hands("2025-11-25", "t-2");
+}
+
+/// A stream that is gone is no secret, and is tried again when the server takes a request.
+#[test]
+fn a_stream_that_is_gone_is_told_and_tried_again() {
+    for status in [503, 400, 405, 200] {
+        let (mut driver, stream) = Driver::legacy("2025-11-25");
+        driver.end(&stream);
+        let mut tries = 0;
+        loop {
+            driver.pass(Duration::from_secs(31));
+            let Some(again) = driver.sent().pop() else { break };
+            driver.status(&again, status);
+            tries += 1;
+        }
+        assert_eq!(tries, if status == 503 { 5 } else { 1 });
+        let event = driver.event();
+        assert!(
+            matches!(event, Seen::StreamLost(CallError::Http { status: why, .. }) if why == status),
+            "{event:?}"
+        );
+        let answered = |driver: &mut Driver| {
+            driver.tool("a", json!({}));
+            let sent = driver.one();
+            driver.json(&sent, 200, &result(&sent, text("A")));
+            assert!(matches!(driver.events()[..], [Seen::Complete(..)]));
+            driver.sent()
+        };
+        // Once in a while, and told once.
+        for _ in 0..3 {
+            driver.pass(Duration::from_secs(30));
+            let again = answered(&mut driver);
+            let [again] = &again[..] else { panic!("{again:?}") };
+            assert_eq!((again.method(), again.header("mcp-session-id")), ("GET", Some("s-1")));
+            driver.status(again, 405);
+            driver.pass(Duration::from_secs(29));
+            assert!(answered(&mut driver).is_empty() && driver.events().is_empty());
+        }
+        driver.pass(Duration::from_secs(30));
+        let [again] = &answered(&mut driver)[..] else { panic!() };
+        driver.pass(Duration::from_secs(30));
+        assert!(answered(&mut driver).is_empty(), "it is on its way");
+        driver.sse(again);
+        assert!(matches!(driver.event(), Seen::StreamRestored));
+        driver.pass(Duration::from_secs(60));
+        assert!(answered(&mut driver).is_empty(), "it is there");
+    }
 }
 
 /// An answer with status 404 is one, if it is about the call and not about the session.

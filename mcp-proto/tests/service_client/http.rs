@@ -49,6 +49,25 @@ impl Net {
         (now(connecting).unwrap(), net)
     }
 
+    /// Connected to a server of 2025-11-25, with the stream of its session, which is not answered yet.
+    fn legacy(builder: ClientBuilder) -> (Client, Self, Sent) {
+        let (connecting, link) = builder.mode(Mode::Legacy).http_link(settings());
+        let mut net = Self::of(link);
+        let hello = net.one();
+        let answer = json!({"jsonrpc": "2.0", "id": body(&hello)["id"], "result": {
+            "protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
+            "serverInfo": {"name": "old", "version": "1"},
+        }});
+        let headers = [("Content-Type", "application/json"), ("Mcp-Session-Id", "s-1")];
+        net.respond(&hello, 200, &headers, &answer.to_string());
+        let client = now(connecting).unwrap();
+        let initialized = net.one();
+        net.respond(&initialized, 202, &[], "");
+        let stream = net.one();
+        assert_eq!(stream.1.method, "GET");
+        (client, net, stream)
+    }
+
     fn discover(&mut self) {
         let probe = self.one();
         assert_eq!(body(&probe)["method"], "server/discover");
@@ -321,19 +340,7 @@ fn a_subscription_is_opened_again() {
 /// LC-SESS-04: a legacy session is ended with the client.
 #[test]
 fn closing_ends_the_session() {
-    let (connecting, link) = client().mode(Mode::Legacy).http_link(settings());
-    let mut net = Net::of(link);
-    let hello = net.one();
-    let answer = json!({"jsonrpc": "2.0", "id": body(&hello)["id"], "result": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "old", "version": "1"},
-    }});
-    let headers = [("Content-Type", "application/json"), ("Mcp-Session-Id", "s-1")];
-    net.respond(&hello, 200, &headers, &answer.to_string());
-    let client = now(connecting).unwrap();
-    // `notifications/initialized`, and then the stream of the session.
-    let initialized = net.one();
-    net.respond(&initialized, 202, &[], "");
-    let stream = net.one();
+    let (client, mut net, stream) = Net::legacy(client());
     net.respond(&stream, 405, &[], "");
     drop(client);
     let end = net.one();
@@ -342,4 +349,41 @@ fn closing_ends_the_session() {
     net.respond(&end, 200, &[], "");
     net.requests();
     assert!(net.link.is_done());
+}
+
+/// LC-SESS-03: whoever waits for changes learns that none will be told, and when they are told again.
+#[test]
+fn a_stream_that_is_gone_is_told() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let (changes, losses) = (Arc::clone(&told), Arc::clone(&told));
+    let hears = client()
+        .on_change(move |change| changes.lock().unwrap().push(format!("{change:?}")))
+        .on_stream_lost(move |why| losses.lock().unwrap().push(format!("{why:?}")));
+    let (client, mut net, stream) = Net::legacy(hears);
+    net.link.head(stream.0, 200, EVENTS, net.time());
+    let mut listen = client.listen(SubscriptionFilter::new().tools_list_changed());
+    assert!(poll(&mut listen).is_pending());
+    assert!(net.requests().is_empty());
+    let mut subscription = now(listen).unwrap();
+    net.link.end(stream.0, Ok(()), net.time());
+    net.pass(Duration::from_secs(1));
+    let again = net.one();
+    net.respond(&again, 400, &[], "");
+    net.pass(Duration::ZERO);
+    assert_eq!(now(subscription.next()).unwrap().unwrap(), Heard::Silence);
+    assert!(poll(&mut std::pin::pin!(subscription.next())).is_pending());
+    let [lost] = &std::mem::take(&mut *told.lock().unwrap())[..] else { panic!() };
+    assert!(lost.starts_with("Http { status: 400"), "{lost}");
+    net.pass(Duration::from_secs(60));
+    assert!(net.requests().is_empty());
+    let mut call = client.call_tool("t", ());
+    assert!(poll(&mut call).is_pending());
+    let request = net.one();
+    net.result(&request, &text("fine"));
+    let stream = net.one();
+    assert_eq!(stream.1.method, "GET");
+    net.link.head(stream.0, 200, EVENTS, net.time());
+    net.pass(Duration::ZERO);
+    assert_eq!(now(subscription.next()).unwrap().unwrap(), Heard::Gap);
+    assert_eq!(*told.lock().unwrap(), ["Tools"]);
 }

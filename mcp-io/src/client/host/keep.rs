@@ -143,6 +143,8 @@ impl Keeper {
         while let Some(Ok(heard)) = subscription.next().await {
             match heard {
                 Heard::Changed(change) => self.shared.say(self.number, Happened::Changed(change)),
+                // Its tools are asked for each time they are wanted.
+                Heard::Silence => self.shared.tells(self.number, &SubscriptionFilter::new()),
                 _ => self.anything(&subscription),
             }
         }

@@ -57,6 +57,8 @@ pub struct Client {
     /// Whether there was a stream of 2024-11-05, and how often another was tried.
     pub(super) has_stream: bool,
     pub(super) restart: Resume,
+    /// How often in a row a session was over soon after its stream had begun.
+    pub(super) renewals: Resume,
 }
 
 impl Client {
@@ -72,6 +74,7 @@ impl Client {
             is_confirmed: false,
             has_stream: false,
             restart: Resume::default(),
+            renewals: Resume::default(),
         }
     }
 
@@ -376,10 +379,8 @@ impl Client {
     /// There will be no token: what waits for one fails.
     pub fn decline(&mut self, now: Instant, out: &mut Vec<Action>) {
         for parked in core::mem::take(&mut self.traffic.parked) {
-            if let Role::Request(asked) = &parked.role {
-                let error = CallError::Unauthorized(alloc::boxed::Box::new(parked.why));
-                self.fail(asked.wire, asked.purpose, error, now, out);
-            }
+            let error = CallError::Unauthorized(alloc::boxed::Box::new(parked.why));
+            self.come_to_nothing(parked.role, error, now, out);
         }
     }
 

@@ -169,39 +169,62 @@ impl Client {
             tries.session <= 1
         });
         if session == Some(self.traffic.generation) {
-            let mut through = Out { traffic: &mut self.traffic, actions: out, now };
-            let mut undecided = Vec::new();
-            let open: Vec<(ExchangeId, bool)> = through
-                .traffic
-                .open
-                .iter()
-                .filter(|(_, exchange)| exchange.session == session)
-                .map(|(id, exchange)| match &exchange.role {
-                    // It will be told the same, or run nevertheless.
-                    Role::Request(asked) if exchange.status.is_none() => {
-                        undecided.push(asked.wire);
-                        (*id, false)
-                    }
-                    Role::Note | Role::Over | Role::End => (*id, false),
-                    _ => (*id, true),
-                })
-                .collect();
-            through.release();
-            for (id, _) in open.into_iter().filter(|(_, ends)| *ends) {
-                through.close(id);
-            }
-            through.traffic.forget_streams();
-            through.traffic.session = None;
-            through.traffic.version = None;
-            through.traffic.generation += 1;
-            let error = CallError::Lost("the session ended".into());
             let refused = if again { &[wire][..] } else { &[] };
             if !again {
                 self.fail_request(&asked, plain, now, out);
             }
-            self.through(now, out, |engine, out| engine.renew(refused, &undecided, &error, now, out));
+            self.end_session(refused, now, out);
         } else if !again || !self.through(now, out, |engine, out| engine.resend_when_ready(wire, now, out)) {
             self.fail_request(&asked, plain, now, out);
         }
+    }
+
+    /// A stream that there was is not known any more: the session is over, whatever was on its way in it.
+    /// Begins another, if this did not happen too often in a row. Whether it does. LC-SESS-03
+    pub(super) fn renew_session(
+        &mut self,
+        session: Option<u32>,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        if session != Some(self.traffic.generation)
+            || self.renewals.broke("", None, &self.traffic.settings.reconnect, now).is_none()
+        {
+            return false;
+        }
+        self.end_session(&[], now, out);
+        true
+    }
+
+    /// Lets go of the session and begins another, in which what was `refused` is sent again.
+    fn end_session(&mut self, refused: &[i64], now: Instant, out: &mut Vec<Action>) {
+        let session = Some(self.traffic.generation);
+        let mut through = Out { traffic: &mut self.traffic, actions: out, now };
+        let mut undecided = Vec::new();
+        let open: Vec<(ExchangeId, bool)> = through
+            .traffic
+            .open
+            .iter()
+            .filter(|(_, exchange)| exchange.session == session)
+            .map(|(id, exchange)| match &exchange.role {
+                // It will be told the same, or run nevertheless.
+                Role::Request(asked) if exchange.status.is_none() && !asked.is_resumed => {
+                    undecided.push(asked.wire);
+                    (*id, false)
+                }
+                Role::Note | Role::Over | Role::End => (*id, false),
+                _ => (*id, true),
+            })
+            .collect();
+        through.release();
+        for (id, _) in open.into_iter().filter(|(_, ends)| *ends) {
+            through.close(id);
+        }
+        through.traffic.forget_streams();
+        through.traffic.session = None;
+        through.traffic.version = None;
+        through.traffic.generation += 1;
+        let error = CallError::Lost("the session ended".into());
+        self.through(now, out, |engine, out| engine.renew(refused, &undecided, &error, now, out));
     }
 }

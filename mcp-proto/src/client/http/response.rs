@@ -11,6 +11,7 @@ use super::client::Client;
 use super::fields::Fields;
 use super::reader::Kind;
 use super::redirect::{follow, is_redirect};
+use super::resume::Resume;
 use super::traffic::{Asked, Exchange, First, Out, Parked, Refusal, Role, Timer, Transport};
 use super::{Action, ExchangeId, Lost};
 use crate::client::outbox::Purpose;
@@ -69,12 +70,17 @@ impl Client {
                         (1..=MAX_SESSION).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_graphic())
                     };
                     self.traffic.session = session.map(str::trim).filter(is_id).map(Into::into);
+                    self.renewals.opened(now);
                 }
                 exchange.is_events = kind == Kind::Events;
+                let is_of_session = !asked.version.is_modern() && asked.purpose != Purpose::Handshake;
                 // Nothing is sent again that was taken.
                 exchange.request.body = Arc::from([]);
                 if exchange.is_events {
                     asked.resume.opened(now);
+                }
+                if is_of_session {
+                    Out { traffic: &mut self.traffic, actions: out, now }.listen_again();
                 }
                 kind
             }
@@ -89,6 +95,10 @@ impl Client {
             Role::Listen(resume) if is_success && kind == Kind::Events => {
                 exchange.is_events = true;
                 resume.opened(now);
+                self.traffic.has_listened = true;
+                if self.traffic.deaf.take().is_some() {
+                    self.backlog.push_back(Event::StreamRestored);
+                }
                 kind
             }
             Role::Events if is_success && kind == Kind::Events => {
@@ -139,7 +149,13 @@ impl Client {
     }
 
     /// Something that is no call may come to nothing as well.
-    fn come_to_nothing(&mut self, role: Role, error: CallError, now: Instant, out: &mut Vec<Action>) {
+    pub(super) fn come_to_nothing(
+        &mut self,
+        role: Role,
+        error: CallError,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) {
         match role {
             Role::Request(asked) => self.fail_request(&asked, error, now, out),
             Role::Events => self.events_ended(error, now, out),
@@ -147,11 +163,15 @@ impl Client {
                 let detail = alloc::format!("a notification or an answer did not get through: {error}");
                 self.backlog.push_back(Event::violation(ViolationKind::Refused, detail));
             }
-            Role::Listen(_) => {
-                let detail = alloc::format!("the stream of the session cannot be opened: {error}");
-                self.backlog.push_back(Event::violation(ViolationKind::Refused, detail));
-            }
+            Role::Listen(_) => self.stream_lost(error, now),
             Role::End | Role::Over => {}
+        }
+    }
+
+    /// The stream of the session is not to be had. That is told once, until there is one again.
+    fn stream_lost(&mut self, error: CallError, now: Instant) {
+        if self.traffic.deaf.replace(now).is_none() {
+            self.backlog.push_back(Event::StreamLost(error));
         }
     }
 
@@ -241,15 +261,8 @@ impl Client {
                     self.come_to_nothing(Role::Note, CallError::Lost(lost.0), now, out);
                 }
             }
-            Role::Listen(mut resume) => {
-                let is_over = match exchange.status {
-                    None | Some(429 | 500..=599) => false,
-                    _ => !exchange.is_events,
-                };
-                let settings = &self.traffic.settings.reconnect;
-                if !is_over && let Some(at) = resume.broke(last_event_id, retry, settings, now) {
-                    self.traffic.reopen(at, Role::Listen(resume));
-                }
+            Role::Listen(resume) => {
+                self.stream_ended(resume, &exchange, (last_event_id, retry), outcome, now, out);
             }
             Role::Events => {
                 let error = match outcome {
@@ -264,6 +277,44 @@ impl Client {
             }
             Role::End | Role::Over => {}
         }
+    }
+
+    /// The stream of the session has ended, or there was none.
+    fn stream_ended(
+        &mut self,
+        mut resume: Resume,
+        exchange: &Exchange,
+        (last_event_id, retry): (&str, Option<Duration>),
+        outcome: Result<(), Lost>,
+        now: Instant,
+        out: &mut Vec<Action>,
+    ) {
+        let is_over = match exchange.status {
+            None | Some(429 | 500..=599) => false,
+            _ => !exchange.is_events,
+        };
+        if is_over && !self.traffic.has_listened {
+            // The server has none: what it has to say comes with the answers. H05
+            return;
+        }
+        if resume.has_begun()
+            && exchange.status == Some(404)
+            && self.renew_session(exchange.session, now, out)
+        {
+            return;
+        }
+        let settings = &self.traffic.settings.reconnect;
+        if !is_over && let Some(at) = resume.broke(last_event_id, retry, settings, now) {
+            return self.traffic.reopen(at, Role::Listen(resume));
+        }
+        let error = match (outcome, exchange.status) {
+            (_, Some(status)) if !exchange.is_events => {
+                CallError::Http { status, detail: "expected the stream of the session".into() }
+            }
+            (Err(lost), _) => CallError::Lost(lost.0),
+            (Ok(()), _) => CallError::Lost("it ended again and again without anything new".into()),
+        };
+        self.stream_lost(error, now);
     }
 
     fn request_ended(
@@ -288,6 +339,10 @@ impl Client {
                 && let Some(at) = asked.resume.broke("", retry, &self.traffic.settings.reconnect, now)
             {
                 return self.traffic.reopen(at, Role::Request(asked));
+            }
+            if status == Some(404) && self.renew_session(exchange.session, now, out) {
+                // The call may have run: it fails with the session.
+                return;
             }
             let reason = match status {
                 None => lost(outcome),

@@ -37,12 +37,20 @@ pub(crate) struct Resume {
     /// Since something new came.
     tries: u32,
     opened: Option<Instant>,
+    /// Whether a response ever began.
+    has_begun: bool,
 }
 
 impl Resume {
     /// A response began.
     pub(crate) const fn opened(&mut self, now: Instant) {
         self.opened = Some(now);
+        self.has_begun = true;
+    }
+
+    /// Whether there was a stream at all.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.has_begun
     }
 
     /// The id to go on from.

@@ -154,6 +154,10 @@ pub(super) struct Traffic {
     pub(super) generation: u32,
     /// The revision of the session.
     pub(super) version: Option<ProtocolVersion>,
+    /// Whether the server had a stream for a session once.
+    pub(super) has_listened: bool,
+    /// When it was given up last to open the one of this session.
+    pub(super) deaf: Option<Instant>,
     pub(super) gate: Gate,
     pub(super) tries: BTreeMap<CallId, Tries>,
     /// Refusals of the questions that no call asked, for the lack of a token.
@@ -181,6 +185,8 @@ impl Traffic {
             session: None,
             generation: 0,
             version: None,
+            has_listened: false,
+            deaf: None,
             gate: Gate::default(),
             tries: BTreeMap::new(),
             opening_tries: 0,
@@ -214,6 +220,17 @@ impl Traffic {
     /// A stream is to be taken up again then.
     pub(super) fn reopen(&mut self, at: Instant, role: Role) {
         self.set_timer(at, Timer::Reopen(Box::new(role)));
+    }
+
+    /// Whether there is a stream of the session, or one is tried.
+    fn is_listening(&self) -> bool {
+        let open = self.open.values().map(|exchange| &exchange.role);
+        let parked = self.parked.iter().map(|parked| &parked.role);
+        let later = self.timers.values().filter_map(|timer| match timer {
+            Timer::Reopen(role) => Some(&**role),
+            _ => None,
+        });
+        open.chain(parked).chain(later).any(|role| matches!(role, Role::Listen(_)))
     }
 
     /// Takes an exchange off the books.
@@ -411,6 +428,18 @@ impl Out<'_> {
             && *waited == id
         {
             *waited = next;
+        }
+    }
+
+    /// The server takes requests: perhaps it has a stream by now, too. Not asked more often than the longest
+    /// wait between two tries.
+    pub(super) fn listen_again(&mut self) {
+        let traffic = &self.traffic;
+        let wait = traffic.settings.reconnect.max_wait;
+        let is_due = traffic.deaf.is_some_and(|since| self.now.saturating_duration_since(since) >= wait);
+        if is_due && !traffic.is_listening() {
+            self.traffic.deaf = Some(self.now);
+            self.listen(Resume::default());
         }
     }
 

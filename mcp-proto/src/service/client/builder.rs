@@ -15,7 +15,7 @@ use super::link::Link;
 use super::respond::{Asking, Refusal, Responders, responder};
 use super::shared::Shared;
 use crate::client::http::{Settings, Token, Unauthorized};
-use crate::client::{CallOptions, Change, Config, Mode, Verdict, Violation};
+use crate::client::{CallError, CallOptions, Change, Config, Mode, Verdict, Violation};
 use crate::limits::Limits;
 use crate::model::{
     ClientCapabilities, CreateMessage, CreateMessageResult, ElicitForm, ElicitResult, ElicitUrl,
@@ -53,6 +53,7 @@ pub(super) struct Hooks {
     on_change: Vec<Hook<Change>>,
     on_log: Vec<Hook<LogMessage>>,
     on_violation: Vec<Hook<Violation>>,
+    on_stream_lost: Vec<Hook<CallError>>,
     on_elicitation_complete: Vec<Hook<Str>>,
     #[allow(clippy::type_complexity)] // used once
     on_notification: Vec<Arc<dyn Fn(&str, &Json) + Send + Sync>>,
@@ -85,6 +86,10 @@ impl Hooks {
 
     pub(super) fn violation(&self, violation: Violation) {
         hear(&self.on_violation, violation);
+    }
+
+    pub(super) fn stream_lost(&self, why: CallError) {
+        hear(&self.on_stream_lost, why);
     }
 
     pub(super) fn elicitation_complete(&self, elicitation_id: Str) {
@@ -202,6 +207,14 @@ impl ClientBuilder {
     /// Hears what the server does wrong, for logs.
     pub fn on_violation(mut self, hear: impl Fn(Violation) + Send + Sync + 'static) -> Self {
         self.hooks.on_violation.push(Arc::new(hear));
+        self
+    }
+
+    /// Hears that the stream is gone on which a legacy server over HTTP tells of changes and asks, and why. It
+    /// is tried again when the server takes a call; until then, look at lists anew instead of waiting for
+    /// changes.
+    pub fn on_stream_lost(mut self, hear: impl Fn(CallError) + Send + Sync + 'static) -> Self {
+        self.hooks.on_stream_lost.push(Arc::new(hear));
         self
     }
 

@@ -51,8 +51,9 @@ pub(super) struct Hub {
     level: Option<LoggingLevel>,
     /// Subscriptions to be opened again, and after how long the time before.
     relisten: BTreeMap<(Instant, CallId), Duration>,
-    /// The subscription for [`on_change`](super::ClientBuilder::on_change), and whether it was granted once.
-    own: Option<(CallId, bool)>,
+    /// Whether there is a subscription for [`on_change`](super::ClientBuilder::on_change), and what was granted last.
+    own: bool,
+    own_granted: Option<SubscriptionFilter>,
     /// The server ended instead of answering the probe.
     pub(super) wants_restart: bool,
     pub(super) closing: bool,
@@ -106,7 +107,8 @@ impl Hub {
             roots,
             level: None,
             relisten: BTreeMap::new(),
-            own: None,
+            own: false,
+            own_granted: None,
             wants_restart: false,
             closing: false,
             unusable: false,
@@ -312,6 +314,11 @@ impl Hub {
             Event::Notification(notice) => self.notification(&notice),
             Event::Batch(batch) => return Some(batch),
             Event::Unauthorized(why) => self.unauthorized(why, now),
+            Event::StreamLost(why) => {
+                self.tell_all(&Heard::Silence);
+                self.hooks.stream_lost(why);
+            }
+            Event::StreamRestored => self.stream_restored(),
             Event::Violation(violation) => self.hooks.violation(violation),
         }
         None
@@ -323,7 +330,7 @@ impl Hub {
 
     fn ready(&mut self, now: Instant) {
         self.shared.ready(self.machine.server(), self.machine.verdict());
-        if !self.hooks.hears_changes() || self.own.is_some() {
+        if !self.hooks.hears_changes() || self.own {
             return;
         }
         let mut filter = SubscriptionFilter::new();
@@ -335,7 +342,7 @@ impl Hub {
             return;
         }
         if let Ok(call) = self.machine.listen(filter, &CallOptions::new(), now) {
-            self.own = Some((call, false));
+            self.own = true;
             self.open.insert(call, Open::Own(RELISTEN.0));
         }
     }
@@ -489,22 +496,40 @@ impl Hub {
             }
             Some(Open::Own(wait)) => {
                 *wait = RELISTEN.0;
-                let again = self.own.replace((subscription, true)).is_some_and(|(_, again)| again);
-                if again {
-                    // Whatever happened meanwhile was not told.
-                    for (changed, change) in [
-                        (granted.tools_list_changed, Change::Tools),
-                        (granted.prompts_list_changed, Change::Prompts),
-                        (granted.resources_list_changed, Change::Resources),
-                    ] {
-                        if changed {
-                            self.hooks.change(change);
-                        }
-                    }
+                if self.own_granted.replace(granted).is_some() {
+                    self.anything_changed();
                 }
             }
             _ => {}
         }
+    }
+
+    fn tell_all(&self, heard: &Heard) {
+        for open in self.open.values() {
+            if let Open::Feed(feed, _) = open {
+                feed.hear(heard.clone());
+            }
+        }
+    }
+
+    /// What [`on_change`](super::ClientBuilder::on_change) hears of may have changed.
+    fn anything_changed(&self) {
+        let Some(granted) = &self.own_granted else { return };
+        for (changed, change) in [
+            (granted.tools_list_changed, Change::Tools),
+            (granted.prompts_list_changed, Change::Prompts),
+            (granted.resources_list_changed, Change::Resources),
+        ] {
+            if changed {
+                self.hooks.change(change);
+            }
+        }
+    }
+
+    /// Whatever changed while there was no stream was not told.
+    fn stream_restored(&self) {
+        self.tell_all(&Heard::Gap);
+        self.anything_changed();
     }
 
     fn listen_ended(&mut self, subscription: CallId, lost: bool, now: Instant) {

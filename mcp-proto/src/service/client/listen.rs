@@ -27,6 +27,9 @@ pub enum Heard {
     /// Something may have been missed: the connection broke and was made again, or too much waits to be
     /// heard. Look at everything anew.
     Gap,
+    /// Nothing is told from now on until the next [`Gap`](Self::Gap): the stream is gone on which a legacy
+    /// server over HTTP does so, and was not to be had again. It is tried again when the server takes a call.
+    Silence,
 }
 
 /// Opens a subscription when it is awaited. See [`Client::listen`](super::Client::listen).
@@ -67,7 +70,7 @@ impl Heard {
         match self {
             Self::Changed(Change::Resource(uri)) => uri.len(),
             Self::Task(task) => text_of(task),
-            Self::Changed(_) | Self::Gap => 0,
+            Self::Changed(_) | Self::Gap | Self::Silence => 0,
         }
     }
 }
@@ -128,13 +131,20 @@ impl Feed {
 
 impl State {
     fn hear(&mut self, heard: Heard) {
-        if self.heard.contains(&heard) {
+        let is_of_stream = |heard: &Heard| matches!(heard, Heard::Gap | Heard::Silence);
+        if is_of_stream(&heard) {
+            // Of these the last says how it stands.
+            self.heard.retain(|earlier| *earlier != heard);
+        } else if self.heard.contains(&heard) {
             return;
         }
         self.text += heard.text();
         if self.heard.len() >= MOST_HEARD || self.text > MOST_TEXT {
+            let last = self.heard.iter().rev().find(|heard| is_of_stream(heard)).cloned();
             self.heard.clear();
             self.heard.push_back(Heard::Gap);
+            self.heard
+                .extend([last, Some(heard)].into_iter().flatten().filter(|heard| *heard == Heard::Silence));
             self.text = 0;
             return;
         }
@@ -235,5 +245,35 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.feed.give_up(&self.handle.shared);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+
+    /// Of a gap and a silence the last one counts, also where too much waits.
+    #[test]
+    fn the_last_word_on_the_stream_stays_the_last() {
+        let mut state = State::default();
+        let all = |state: &mut State| core::iter::from_fn(|| state.next()).collect::<Vec<_>>();
+        for heard in [Heard::Silence, Heard::Gap, Heard::Silence, Heard::Silence] {
+            state.hear(heard);
+        }
+        assert_eq!(all(&mut state), [Heard::Gap, Heard::Silence]);
+        for heard in [Heard::Gap, Heard::Silence, Heard::Gap] {
+            state.hear(heard);
+        }
+        assert_eq!(all(&mut state), [Heard::Silence, Heard::Gap]);
+        for last in [Heard::Gap, Heard::Silence] {
+            state.hear(last.clone());
+            for at in 0..MOST_HEARD {
+                state.hear(Heard::Changed(Change::Resource(alloc::format!("a:{at}").into())));
+            }
+            assert_eq!(all(&mut state).last(), Some(&last));
+            assert_eq!(state.text, 0);
+        }
     }
 }

@@ -11,6 +11,8 @@ use super::error::CallError;
 use super::http::Unauthorized;
 use super::request::Request;
 use super::tools::Listed;
+#[cfg(feature = "validate")]
+use crate::model::OutputCheck;
 use crate::model::method::ServerMethod;
 use crate::model::{
     Implementation, InputRequest, InputRequests, ListToolsResult, LogMessage, Meta, Progress,
@@ -297,26 +299,31 @@ impl Completed<'_> {
 
     /// Holds the result of `tools/call` against the output schema with which the tool was listed. A result
     /// that says that the tool failed need not fit, and a tool without a schema, or one that was never listed,
-    /// promises nothing. [spec: server/tools#output-schema]
+    /// promises nothing. A schema that cannot be used, for it is none or refers to another document, is
+    /// [`OutputCheck::Unchecked`]: nothing is fetched. [spec: server/tools#output-schema]
     ///
     /// # Errors
     ///
-    /// The server does not keep what it declared, or declared what cannot be checked: nothing is fetched, so a
-    /// schema that refers to another document is none.
+    /// The server does not keep what it declared.
     #[cfg(feature = "validate")]
     #[cfg_attr(docsrs, doc(cfg(feature = "validate")))]
-    pub fn check_output(&self) -> Result<(), InvalidOutput> {
-        let Some(schema) = self.tool.as_ref().and_then(|listed| listed.output()) else { return Ok(()) };
+    pub fn check_output(&self) -> Result<OutputCheck, InvalidOutput> {
+        let Some(schema) = self.tool.as_ref().and_then(|listed| listed.output()) else {
+            return Ok(OutputCheck::Unpromised);
+        };
         let members = rpc::Members::from_json(self.result.get()).unwrap_or_default();
         if self.kind == Kind::Task || members.get("isError").is_some_and(|flag| flag.get() == "true") {
-            return Ok(());
+            return Ok(OutputCheck::Unpromised);
         }
-        let schema = schema.map_err(|reason| InvalidOutput::Schema(reason.clone()))?;
         let Some(content) = members.get("structuredContent") else { return Err(InvalidOutput::Missing) };
+        let schema = match schema {
+            Ok(schema) => schema,
+            Err(reason) => return Ok(OutputCheck::Unchecked(reason.clone())),
+        };
         let value: serde_json::Value = serde_json::from_str(content.get())
             .map_err(|error| InvalidOutput::Mismatch(error.to_string()))?;
         match schema.iter_errors(&value).next() {
-            None => Ok(()),
+            None => Ok(OutputCheck::Fits),
             Some(error) => Err(InvalidOutput::Mismatch(crate::model::schema_check::describe(&error))),
         }
     }
@@ -351,8 +358,6 @@ pub enum InvalidOutput {
     Missing,
     /// It does not fit: where, and why.
     Mismatch(String),
-    /// The schema cannot be used.
-    Schema(String),
 }
 
 #[cfg(feature = "validate")]
@@ -363,7 +368,6 @@ impl core::fmt::Display for InvalidOutput {
             Self::Mismatch(reason) => {
                 write!(f, "`structuredContent` is not what the tool promises: {reason}")
             }
-            Self::Schema(reason) => write!(f, "the output schema of the tool cannot be used: {reason}"),
         }
     }
 }

@@ -7,8 +7,8 @@ use crate::model::method::ServerMethod;
 use crate::model::{
     CallToolResult, CompleteResult, CompletionReference, DetailedTask, DiscoverResult, EmptyResult,
     GetPromptResult, InputResponses, InvalidJson, Json, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListTasksResult, ListToolsResult, LoggingLevel, Members, ReadResourceResult, Str,
-    Task, setters,
+    ListResourcesResult, ListTasksResult, ListToolsResult, LoggingLevel, Members, OutputCheck,
+    ReadResourceResult, Str, Task, setters,
 };
 use crate::rpc::de::{self, DecodeError};
 
@@ -40,6 +40,9 @@ pub trait Request: Serialize {
     fn decode(json: &str) -> Result<Self::Result, DecodeError> {
         de::from_str(json)
     }
+
+    /// Notes in the result of a tool whether it is what the tool promises.
+    fn note(_: &mut Self::Result, _: OutputCheck) {}
 }
 
 /// A request that lists page by page. [spec: server/utilities/pagination]
@@ -380,7 +383,6 @@ requests! {
     ListResourceTemplates: ListResourceTemplates => ListResourceTemplatesResult;
     ListPrompts: ListPrompts => ListPromptsResult;
     ListTasks: ListTasks => ListTasksResult;
-    CallTool: CallTool of name => CallToolResult;
     GetPrompt: GetPrompt of name => GetPromptResult;
     ReadResource: ReadResource of uri => ReadResourceResult;
     Subscribe: Subscribe => EmptyResult;
@@ -394,6 +396,19 @@ requests! {
     UpdateTask: UpdateTask of task_id => EmptyResult;
     CancelTask: CancelTask of task_id => EmptyResult;
     TaskResult: TaskResult of task_id => CallToolResult;
+}
+
+impl Request for CallTool {
+    type Result = CallToolResult;
+    const METHOD: &'static str = ServerMethod::CallTool.as_str();
+
+    fn subject(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+
+    fn note(result: &mut CallToolResult, check: OutputCheck) {
+        result.output = check;
+    }
 }
 
 /// One tool that cannot be read does not cost the others:

@@ -88,7 +88,7 @@ pub use task::{
     TaskDetail, TaskStatus,
 };
 pub use tool::{
-    CallToolResult, InvalidToolName, ListToolsResult, TaskSupport, Tool, ToolAnnotations, ToolExecution,
-    ToolName,
+    CallToolResult, InvalidToolName, ListToolsResult, OutputCheck, TaskSupport, Tool, ToolAnnotations,
+    ToolExecution, ToolName,
 };
 pub use version::{Era, ProtocolVersion};

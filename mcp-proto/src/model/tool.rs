@@ -364,6 +364,27 @@ pub struct CallToolResult {
     /// Metadata, written with the envelope.
     #[serde(rename = "_meta", default, skip_serializing)]
     pub meta: Option<Meta>,
+    /// Of a result that a client was given: whether it is what the tool promises. Not on the wire.
+    #[serde(skip)]
+    pub output: OutputCheck,
+}
+
+/// Whether a result of a tool was held against the output schema with which the tool was listed.
+///
+/// One that does not fit is an error in place of a result. [spec: server/tools#output-schema]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OutputCheck {
+    /// Nobody did: without the feature `validate` and the client of `service` nobody does.
+    #[default]
+    None,
+    /// There is nothing to hold it against: the tool has no schema, was never listed, or says that it failed.
+    Unpromised,
+    /// It fits.
+    Fits,
+    /// It could not be held against the schema, and why: it is none, or refers to another document. Nothing is
+    /// ever fetched, so take such a result for what it is worth. [spec: basic#ref-resolution]
+    Unchecked(String),
 }
 
 impl CallToolResult {
@@ -430,7 +451,13 @@ impl ResultBody for CallToolResult {
         let mut content = content.into_owned();
         content.extend(said.map(|json| ContentBlock::text(String::from(json.get()))));
         let structured_content = if lost.is_some() { None } else { self.structured_content.clone() };
-        Cow::Owned(Self { content, structured_content, is_error: self.is_error, meta: self.meta.clone() })
+        Cow::Owned(Self {
+            content,
+            structured_content,
+            is_error: self.is_error,
+            meta: self.meta.clone(),
+            output: self.output.clone(),
+        })
     }
 
     /// Plain text is what most calls answer, it is the same in every revision, and it can be long: it is

@@ -4,12 +4,13 @@ use std::net::TcpListener;
 
 use mcp_proto::client::request::ListTools;
 use mcp_proto::client::{CallOptions, InvalidOutput};
+use mcp_proto::model::OutputCheck;
 use serde_json::json;
 
 use super::script::{Script, result};
 
 /// What becomes of this result of a tool with this output schema.
-fn check(schema: &serde_json::Value, body: &str) -> Result<(), InvalidOutput> {
+fn check(schema: &serde_json::Value, body: &str) -> Result<OutputCheck, InvalidOutput> {
     let mut script = Script::modern();
     let (_, sent) = script.call(&ListTools::new(), &CallOptions::new());
     let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema});
@@ -51,13 +52,15 @@ fn t07_nothing_is_fetched() {
     let body = r#"{"content":[],"structuredContent":{"n":1}}"#;
     for outside in [there.as_str(), "file:///etc/passwd"] {
         for schema in [json!({"$ref": outside}), json!({"properties": {"n": {"$ref": outside}}})] {
-            assert!(matches!(check(&schema, body), Err(InvalidOutput::Schema(_))), "{schema}");
+            assert!(matches!(check(&schema, body), Ok(OutputCheck::Unchecked(_))), "{schema}");
         }
     }
     assert!(listener.accept().is_err(), "nobody came");
+    // Whatever it promises, it is not nothing.
+    assert_eq!(check(&json!({"$ref": there}), r#"{"content":[]}"#), Err(InvalidOutput::Missing));
     // Its own parts, also in circles, and a dialect by its name.
     let inside = json!({"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"n": {"$ref": "#/definitions/n"}, "again": {"$ref": "#"}}, "definitions": {"n": {"type": "integer"}}});
-    assert!(check(&inside, body).is_ok());
+    assert_eq!(check(&inside, body), Ok(OutputCheck::Fits));
     assert!(check(&inside, r#"{"content":[],"structuredContent":{"again":{"n":"x"}}}"#).is_err());
 }
 
@@ -65,5 +68,6 @@ fn t07_nothing_is_fetched() {
 fn a_tool_that_was_never_listed_promises_nothing() {
     let mut script = Script::modern();
     let (_, sent) = script.tool("t", &CallOptions::new());
-    assert!(script.completed(&result(&sent["id"], r#"{"content":[]}"#)).check_output().is_ok());
+    let done = script.completed(&result(&sent["id"], r#"{"content":[]}"#));
+    assert_eq!(done.check_output(), Ok(OutputCheck::Unpromised));
 }

@@ -1,6 +1,9 @@
 //! Results of tools against their schemas, with the feature `validate`.
 
+use std::task::Poll;
+
 use mcp_proto::client::CallError;
+use mcp_proto::model::OutputCheck;
 use serde_json::json;
 
 use crate::basics::client;
@@ -38,8 +41,17 @@ fn results_keep_what_their_tool_promises() {
         assert!(matches!(&why, CallError::Malformed(_)), "{why}");
         assert!(why.to_string().contains("/result/structuredContent"), "{why}");
     }
-    let fine = |poll| matches!(poll, std::task::Poll::Ready(Ok(_)));
-    assert!(fine(call("promises", json!({"content": [], "isError": true}))));
-    assert!(fine(call("elsewhere", json!({"content": [], "structuredContent": 5}))));
-    assert!(fine(call("free", json!({"content": [], "structuredContent": {"n": "x"}}))));
+    let mut checked = |name, result| match call(name, result) {
+        Poll::Ready(Ok(result)) => result.output,
+        other => panic!("{name}: {other:?}"),
+    };
+    let fits = json!({"content": [], "structuredContent": {"n": 5}});
+    assert_eq!(checked("promises", fits), OutputCheck::Fits);
+    let failed = json!({"content": [], "isError": true});
+    assert_eq!(checked("promises", failed), OutputCheck::Unpromised);
+    let free = json!({"content": [], "structuredContent": {"n": "x"}});
+    assert_eq!(checked("free", free), OutputCheck::Unpromised);
+    // T07: what could not be checked is handed over, and says so.
+    let why = checked("elsewhere", json!({"content": [], "structuredContent": 5}));
+    assert!(matches!(&why, OutputCheck::Unchecked(why) if why.contains("https://example.com")), "{why:?}");
 }

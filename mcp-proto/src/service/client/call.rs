@@ -237,8 +237,11 @@ impl<R: Request + Send + 'static> Call<'_, R> {
 }
 
 pub(super) fn decode<R: Request>(handle: &Handle, completed: &Completed<'_>) -> Result<R::Result, CallError> {
-    handle.outputs.check(completed)?;
-    completed.decode::<R>().map_err(|fault| CallError::malformed(fault.within("/result")))
+    let check = handle.outputs.check(completed)?;
+    let mut result =
+        completed.decode::<R>().map_err(|fault| CallError::malformed(fault.within("/result")))?;
+    R::note(&mut result, check);
+    Ok(result)
 }
 
 impl<R: Request + Send + 'static> Future for Call<'_, R> {

@@ -28,21 +28,42 @@ enum Repr {
 
 impl RequestId {
     /// Reads an id from the JSON text of one value. `None` if it is no string or integer, if it is
-    /// written as a fraction or with an exponent, or if it is longer than `max` bytes.
+    /// written as a fraction or with an exponent, or if it is longer than `max` bytes: a string as it is
+    /// without its escapes, an integer as it is written.
     #[must_use]
     pub fn parse(json: &str, max: usize) -> Option<Self> {
-        if json.len() > max.saturating_add(2) {
-            return None;
-        }
+        Self::read(json, max).ok()
+    }
+
+    pub(crate) fn read(json: &str, max: usize) -> Result<Self, NoId> {
         match json.as_bytes() {
             [b'"', ..] => {
-                let text = serde_json::from_str::<CowStr<'_>>(json).ok()?.0;
-                Some(Self(Repr::Str(text.into_owned().into_boxed_str())))
+                // No escape is longer for what it stands for than this.
+                const ESCAPE: usize = 6;
+                if json.len().saturating_sub(2) / ESCAPE > max {
+                    return Err(NoId::TooLong);
+                }
+                let text = str_from_json(json).ok_or(NoId::Other)?;
+                if text.len() > max {
+                    return Err(NoId::TooLong);
+                }
+                Ok(Self(Repr::Str(text.into_owned().into_boxed_str())))
             }
             [b'-', rest @ ..] | rest if !rest.is_empty() && rest.iter().all(u8::is_ascii_digit) => {
-                Some(Self(json.parse().map_or_else(|_| Repr::Big(json.into()), Repr::Int)))
+                if json.len() > max {
+                    return Err(NoId::TooLong);
+                }
+                Ok(Self(json.parse().map_or_else(|_| Repr::Big(json.into()), Repr::Int)))
             }
-            _ => None,
+            _ => Err(NoId::Other),
+        }
+    }
+
+    /// Whether it is longer than `max` bytes, as [`parse`](Self::parse) counts them.
+    pub(crate) fn is_longer_than(&self, max: usize) -> bool {
+        match &self.0 {
+            Repr::Int(i) => itoa::Buffer::new().format(*i).len() > max,
+            Repr::Big(text) | Repr::Str(text) => text.len() > max,
         }
     }
 
@@ -72,6 +93,14 @@ impl RequestId {
             Repr::Str(s) => super::write_str(out, s),
         }
     }
+}
+
+/// Why a value cannot be taken as an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoId {
+    TooLong,
+    /// It is of another type, or has an escape that stands for no character.
+    Other,
 }
 
 impl From<i64> for RequestId {
@@ -195,6 +224,27 @@ mod tests {
         }
         assert_eq!(RequestId::parse("\"abcd\"", 3), None);
         assert!(RequestId::parse("\"abc\"", 3).is_some());
+        assert_eq!(RequestId::parse("\"ab\"", 1), None);
+        assert_eq!((RequestId::parse("1234", 3), RequestId::parse("123", 3)), (None, Some(123.into())));
+        assert_eq!((RequestId::parse("-123", 3), RequestId::parse("-12", 3)), (None, Some((-12).into())));
+    }
+
+    /// What an id is counts, not how it is written.
+    #[test]
+    fn the_length_is_that_of_the_text() {
+        let escaped = |count| alloc::format!("\"{}\"", "\\u0061".repeat(count));
+        assert_eq!(RequestId::parse(&escaped(3), 3), Some("aaa".into()));
+        assert_eq!(RequestId::read(&escaped(4), 3), Err(NoId::TooLong));
+        assert_eq!(RequestId::read(&escaped(1000), 3), Err(NoId::TooLong));
+        assert_eq!(RequestId::parse("\"\\ud83d\\ude00\"", 4), Some("😀".into()));
+        assert_eq!(RequestId::read("\"\\ud83d\\ude00\"", 3), Err(NoId::TooLong));
+        assert_eq!(RequestId::read("\"\"", 0), Ok("".into()));
+        assert_eq!(RequestId::read(&alloc::format!("\"{}\"", "\\ud83d".repeat(3)), 9), Err(NoId::Other));
+        for (id, max, is) in
+            [(RequestId::from("abc"), 2, true), ("abc".into(), 3, false), (100.into(), 2, true)]
+        {
+            assert_eq!(id.is_longer_than(max), is, "{id}");
+        }
     }
 
     #[test]

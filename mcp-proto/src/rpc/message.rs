@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use serde_json::value::RawValue;
 
-use super::id::str_from_json;
+use super::id::{NoId, str_from_json};
 use super::members::{Object, Shape};
 use super::scan::{Fault, Scanner};
 use super::{Error, Members, RequestId, write_str};
@@ -59,7 +59,8 @@ pub enum Message<'b> {
     },
 }
 
-/// A frame that holds no message. The error is what the peer should be told, with the id if it could be read.
+/// A frame that holds no message. The error is what the peer should be told, with the id if it could be read:
+/// also that of a request whose fault is its long id, which nobody could tell apart otherwise.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Malformed {
@@ -72,6 +73,8 @@ pub struct Malformed {
     pub is_response: bool,
     /// Whether the frame has a `method`: whatever is wrong with it, it answers nothing.
     pub has_method: bool,
+    /// Whether there is nothing wrong with the frame but an id longer than [`Limits::max_id`].
+    pub is_id_too_long: bool,
 }
 
 /// The `params` of a request or notification.
@@ -233,7 +236,7 @@ fn syntax(text: &str, fault: Fault) -> Malformed {
 
 impl Malformed {
     fn anonymous(error: Error) -> Self {
-        Self { id: None, error, is_response: false, has_method: false }
+        Self { id: None, error, is_response: false, has_method: false, is_id_too_long: false }
     }
 }
 
@@ -283,11 +286,23 @@ impl<'b> Envelope<'b> {
     }
 
     fn classify(self, scanner: &Scanner<'b>, limits: &Limits) -> Result<Message<'b>, Malformed> {
-        let id = self.id.and_then(|raw| RequestId::parse(raw.get(), limits.max_id));
+        let id = self.id.map(|raw| RequestId::read(raw.get(), limits.max_id));
+        let is_id_too_long = matches!(id, Some(Err(NoId::TooLong)));
+        let id = id.and_then(Result::ok);
         let is_response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
         let has_method = self.method.is_some();
         let bad = |id: Option<RequestId>, message: &'static str| {
-            Err(Malformed { id, error: Error::invalid_request(message), is_response, has_method })
+            let error = Error::invalid_request(message);
+            Err(Malformed { id, error, is_response, has_method, is_id_too_long: false })
+        };
+        let too_long = |id: Option<RequestId>| {
+            let message = alloc::format!(
+                "Invalid {}: expected an `id` of at most {} bytes, found a longer one",
+                if is_response { "response" } else { "request" },
+                limits.max_id
+            );
+            let error = Error::invalid_request(message);
+            Err(Malformed { id, error, is_response, has_method, is_id_too_long })
         };
         if !self.object {
             return bad(None, "Invalid request: expected an object");
@@ -314,6 +329,8 @@ impl<'b> Envelope<'b> {
             return match (self.id, id) {
                 (None, _) => Ok(Message::Notification { method, params: self.params }),
                 (Some(_), Some(id)) => Ok(Message::Request { id, method, params: self.params }),
+                // It can be read, though it is not kept: it goes back as it came.
+                (Some(raw), None) if is_id_too_long => too_long(RequestId::parse(raw.get(), usize::MAX)),
                 (Some(_), None) => bad(None, "Invalid request: `id` must be a string or an integer"),
             };
         }
@@ -329,6 +346,7 @@ impl<'b> Envelope<'b> {
             }
             (Some(_), Some(_), _, id) => bad(id, "Invalid response: both a result and an error"),
             (None, None, _, id) => bad(id, "Invalid request: neither a method nor a result nor an error"),
+            (_, _, _, _) if is_id_too_long => too_long(None),
             (_, _, _, _) => bad(None, "Invalid response: `id` must be a string or an integer"),
         }
     }

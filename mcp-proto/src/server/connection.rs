@@ -371,6 +371,8 @@ impl Connection {
                 End::Refused(error.code)
             });
         }
+        // One that is too long is not for logs either.
+        let id = id.filter(|id| !id.is_longer_than(self.config.limits.max_id));
         Event::Rejected(Violation { error, id, answered })
     }
 

@@ -265,6 +265,10 @@ fn e07_answers_that_nobody_waits_for_harm_nothing() {
         for unknown in [json!(999), json!(-1), json!(0), json!("x"), json!(u64::MAX)] {
             assert_eq!(script.strange(&result(&unknown, DONE)), ViolationKind::UnknownResponse, "{unknown}");
         }
+        // One that is too long to be read is no other case.
+        let long = json!("x".repeat(300));
+        assert_eq!(script.strange(&result(&long, DONE)), ViolationKind::UnknownResponse);
+        assert_eq!(script.strange(&error(&long, -32603, "")), ViolationKind::UnknownResponse);
         assert_eq!(
             script.strange(r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"p"}}"#),
             ViolationKind::AnonymousError

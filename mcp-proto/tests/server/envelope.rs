@@ -60,6 +60,34 @@ fn e04_no_error_without_an_id_before_2025_11_25() {
     }
 }
 
+/// S-BASE-04: an id that is longer than is kept is answered nevertheless, in every revision.
+#[test]
+fn an_id_that_is_too_long_is_refused_by_name() {
+    for version in LEGACY.into_iter().chain([V::LATEST]) {
+        let mut pair = Pair::speaking(version);
+        for (id, echoed) in [
+            ("x".repeat(257), "x".repeat(257)),
+            ("\\u0061".repeat(300), "a".repeat(300)),
+            ("y".repeat(100_000), "y".repeat(100_000)),
+        ] {
+            let violation = pair.refused(&call(version, &format!("\"{id}\""), "t"));
+            assert!(violation.answered && violation.id.is_none(), "{version}");
+            let answer = pair.message();
+            assert_eq!(answer["id"], echoed, "{version}");
+            assert_eq!(answer["error"]["code"], -32600);
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains("`id`") && message.contains("256 bytes"), "{message}");
+        }
+        // Escapes do not count, and an answer to nobody is none.
+        let key = pair.open(&call(version, &format!("\"{}\"", "\\u0061".repeat(256)), "t"));
+        assert!(pair.server.is_open(key));
+        let answer = format!(r#"{{"jsonrpc":"2.0","id":"{}","result":{{}}}}"#, "x".repeat(300));
+        assert!(!pair.refused(&answer).answered);
+        pair.silent();
+        alive(&mut pair, version);
+    }
+}
+
 /// E05: names are case-sensitive and compared after decoding. A look-alike is an unknown member, a member
 /// given twice is refused whole.
 #[test]
@@ -200,9 +228,6 @@ fn ids_are_echoed_as_they_came() {
         let text = pair.text();
         assert!(text.starts_with(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":"#)), "{text}");
     }
-    // Beyond the limit there is no id to echo.
-    let long = format!("\"{}\"", "x".repeat(257));
-    assert!(pair.error(&modern(&long, "server/discover", "")).get("id").is_none());
 }
 
 /// A peer's text that is repeated in an error is cut.

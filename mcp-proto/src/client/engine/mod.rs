@@ -24,10 +24,10 @@ use super::cache::Cache;
 use super::config::{Config, Verdict};
 use super::error::CallError;
 use super::event::{CallId, Event, ServerFacts, Violation, ViolationKind};
-use super::outbox::{Origin, Outbox};
+use super::outbox::{Answering, Origin, Outbox};
 use super::tools::Tools;
 use crate::model::ProtocolVersion;
-use crate::rpc::{Malformed, Message};
+use crate::rpc::{self, Malformed, Message};
 use crate::time::Instant;
 
 pub(crate) use self::response::wire_of;
@@ -131,7 +131,16 @@ impl Engine {
         now: Instant,
         out: &mut O,
     ) -> Event<'static> {
-        let Malformed { id, error, has_method, .. } = malformed;
+        let Malformed { id, error, has_method, is_response, is_id_too_long, .. } = malformed;
+        if is_id_too_long {
+            // No request of this side has such an id; one of a legacy server is answered.
+            let is_asked = has_method && self.version().is_some_and(|version| !version.is_modern());
+            if let Some(id) = id.filter(|_| is_asked) {
+                out.response(Answering::Machine, |out| rpc::write_error(out, Some(&id), &error));
+            }
+            let kind = if is_response { ViolationKind::UnknownResponse } else { ViolationKind::Request };
+            return Event::Violation(Violation::new(kind, error.message, None));
+        }
         if !has_method
             && let Some(wire) = id.as_ref().and_then(response::wire_of)
             && self.accepts(wire, origin)

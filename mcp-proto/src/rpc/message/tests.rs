@@ -80,6 +80,34 @@ fn an_unusable_id_is_no_notification() {
     }
 }
 
+/// An id is held against its bound as it is, however it is written; the fault says what it is about.
+#[test]
+fn ids_that_are_too_long() {
+    let frame = |id: &str, rest: &str| alloc::format!(r#"{{"jsonrpc":"2.0","id":{id},{rest}}}"#);
+    let text = |len: usize| alloc::format!("\"{}\"", "x".repeat(len));
+    let escaped = |len: usize| alloc::format!("\"{}\"", "\\u0061".repeat(len));
+    let request = "\"method\":\"M\"";
+    for id in [text(256), escaped(256), "9".repeat(256)] {
+        let frame = frame(&id, request);
+        assert!(matches!(parse(frame.as_bytes(), &limits()), Ok(Parsed::Message(Message::Request { .. }))));
+    }
+    for id in [text(257), escaped(257), text(100_000), escaped(100_000), "9".repeat(257)] {
+        let bad = |rest| parse(frame(&id, rest).as_bytes(), &limits()).unwrap_err();
+        let malformed = bad(request);
+        assert_eq!(malformed.error.code, -32600);
+        assert!(malformed.error.message.contains("`id` of at most 256 bytes"), "{}", malformed.error.message);
+        assert!(malformed.is_id_too_long && malformed.has_method && !malformed.is_response);
+        assert_eq!(malformed.id, RequestId::parse(&id, usize::MAX));
+        for rest in ["\"result\":{}", "\"error\":{\"code\":-1,\"message\":\"x\"}"] {
+            let malformed = bad(rest);
+            assert!(malformed.is_id_too_long && malformed.is_response && malformed.id.is_none());
+        }
+        // Another fault comes first.
+        let malformed = bad("\"method\":7");
+        assert!(!malformed.is_id_too_long && malformed.id.is_none());
+    }
+}
+
 /// E05: names are case-sensitive and compared after decoding; a true duplicate is refused.
 #[test]
 fn e05_look_alike_and_duplicate_names() {

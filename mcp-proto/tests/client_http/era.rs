@@ -195,6 +195,41 @@ fn the_oldest_transport_is_found() {
     }
 }
 
+/// C-COMPAT-01: a modern verdict that does not hold any more, to a server that says so as a message.
+#[test]
+fn what_was_remembered_is_asked_again_if_it_is_refused() {
+    for (status, code) in [(400, -32600), (400, -32000), (400, -32601), (404, -32001)] {
+        let mut driver = Driver::modern();
+        let call = driver.tool("a", json!({}));
+        let sent = driver.one();
+        driver.json(&sent, status, &error(&sent, code, None));
+        let probe = driver.one();
+        assert_eq!(probe.rpc(), "server/discover", "{status} {code}");
+        driver.status(&probe, 400);
+        driver.shake_hands("2025-11-25", "s-1");
+        let again = driver.one();
+        assert_eq!((&*again.rpc(), again.header("mcp-session-id")), ("tools/call", Some("s-1")));
+        driver.json(&again, 200, &result(&again, text("A")));
+        assert!(matches!(driver.event(), Seen::Complete(done, _) if done == call));
+        // It was right: asked once, and the call is refused as it is.
+        let mut driver = Driver::modern();
+        let call = driver.tool("a", json!({}));
+        let sent = driver.one();
+        driver.json(&sent, status, &error(&sent, code, None));
+        let probe = driver.one();
+        driver.json(&probe, 200, &discovered(&probe));
+        let again = driver.one();
+        driver.json(&again, status, &error(&again, code, None));
+        assert!(driver.sent().is_empty());
+        let events = driver.events();
+        assert!(
+            matches!(&events[..], [Seen::Ready, Seen::Failed(failed, CallError::Rpc(why))]
+                if *failed == call && why.code == code),
+            "{events:?}"
+        );
+    }
+}
+
 #[test]
 fn an_endpoint_elsewhere_is_refused() {
     for endpoint in

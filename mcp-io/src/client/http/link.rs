@@ -11,11 +11,13 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
 use http::Uri;
+use mcp_proto::client::Verdict;
 use mcp_proto::client::http::{Action, ExchangeId, Lost, Request};
 use mcp_proto::limits::Limits;
 use mcp_proto::rpc::{Message, Parsed, parse};
 use mcp_proto::service::client::HttpLink;
 
+use super::remote::Known;
 use super::{Agent, Body, Failure, Lane, Network};
 use crate::drive::Alarm;
 
@@ -23,11 +25,13 @@ use crate::drive::Alarm;
 const TURNS: usize = 64;
 
 /// Drives `link` until it is done. Dropping the future closes all of its exchanges.
-pub(super) async fn drive<R: Network>(mut link: HttpLink, agent: Agent<R>, runtime: R) {
+///
+/// What is found out about the server is put into `known`, at once.
+pub(super) async fn drive<R: Network>(mut link: HttpLink, agent: Agent<R>, runtime: R, known: Known) {
     link.start(runtime.now());
-    let exchanges = HashMap::new();
+    let (exchanges, told) = (HashMap::new(), link.verdict());
     let ready = Arc::new(Ready::default());
-    let mut exchanges = Exchanges { link, agent, runtime: &runtime, exchanges, ready };
+    let mut exchanges = Exchanges { link, agent, runtime: &runtime, exchanges, ready, known, told };
     let mut alarm = Alarm::new(&runtime);
     poll_fn(|cx| exchanges.poll(cx, &mut alarm)).await;
 }
@@ -38,6 +42,9 @@ struct Exchanges<'r, R: Network> {
     runtime: &'r R,
     exchanges: HashMap<ExchangeId, Exchange<R>>,
     ready: Arc<Ready>,
+    known: Known,
+    /// What was put there last.
+    told: Option<Verdict>,
 }
 
 struct Exchange<R: Network> {
@@ -127,6 +134,14 @@ impl<R: Network> Exchanges<'_, R> {
 
     /// Does what is to be done by now.
     fn act(&mut self) {
+        let verdict = self.link.verdict();
+        if verdict != self.told {
+            self.told = verdict;
+            // While it is asked again what it speaks, the last word is still better than none.
+            if verdict.is_some() {
+                self.known.set(verdict);
+            }
+        }
         while let Some(action) = self.link.next_action() {
             match action {
                 Action::Open { exchange, request } => self.open(exchange, request),

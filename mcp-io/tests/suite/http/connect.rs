@@ -7,11 +7,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_io::Serve;
 use mcp_io::client::http::{Agent, Options, Remote, Versions};
 use mcp_io::client::{Connect, ConnectError};
-use mcp_proto::client::{CallError, Change, Mode};
+use mcp_proto::client::{CallError, Change, Mode, Verdict};
 use mcp_proto::http::HttpSse;
-use mcp_proto::model::SubscriptionFilter;
+use mcp_proto::model::{ProtocolVersion, SubscriptionFilter};
 use mcp_proto::service::client::{Client, ClientBuilder, Heard};
 use serde_json::json;
 
@@ -19,7 +20,7 @@ use super::agent::{Raw, heard};
 use super::served;
 use crate::rt;
 use crate::suite::connect::echo;
-use crate::suite::service::Stage;
+use crate::suite::service::{PATIENT, Stage, server};
 
 fn client() -> ClientBuilder {
     Client::new("suite", "1")
@@ -51,6 +52,69 @@ fn a_server_is_called_in_both_eras_and_versions_of_http() {
                 assert!(matches!(client.call_tool("echo", ()).await, Err(CallError::Closed)));
             }
         }
+    });
+}
+
+/// C-COMPAT-01: what a server speaks is asked once for all who connect to its URL.
+#[test]
+fn what_a_server_speaks_is_asked_once() {
+    rt::run(async {
+        let stage = Stage::default();
+        let (address, _serving) = served(&stage, |http| http);
+        let modern = Some(Verdict::new(ProtocolVersion::V2026_07_28));
+        // A client that does not ask learns nothing.
+        let known = remote(address);
+        client().mode(Mode::Legacy).connect(known.clone()).await.unwrap();
+        assert_eq!(known.verdict(), None);
+        for asks in [true, false, false] {
+            let client = client().connect(known.clone()).await.unwrap();
+            // One that was not asked has not said what it can do.
+            assert_eq!(client.server().capabilities.is_some(), asks);
+            assert_eq!(known.verdict(), modern);
+            assert_eq!(echo(&client, "x").await, "x");
+        }
+        // In another process, from what was stored.
+        let stored = serde_json::to_string(&known.verdict()).unwrap();
+        let stored: Option<Verdict> = serde_json::from_str(&stored).unwrap();
+        let other = remote(address).assume(stored);
+        let client = client().connect(other).await.unwrap();
+        assert!(client.server().capabilities.is_none());
+        assert_eq!(echo(&client, "x").await, "x");
+    });
+}
+
+/// C-COMPAT-01: a verdict that does not hold any more repairs itself, and one about which nothing is known stays.
+#[test]
+fn a_wrong_verdict_repairs_itself() {
+    use ProtocolVersion as V;
+    rt::run(async {
+        for (speaks, assumed) in [(V::V2026_07_28, V::V2025_11_25), (V::V2025_11_25, V::V2026_07_28)] {
+            let stage = Stage::default();
+            let listener = rt::http().drain(PATIENT).bind().unwrap();
+            let known = remote(listener.local_addr()).assume(Verdict::new(assumed));
+            let stop = stage.clone();
+            let only = server(&stage).versions([speaks]);
+            let _serving = rt::spawn(only.serve_until(listener, async move { stop.opened("stop").await }));
+            for _ in 0..2 {
+                let client = client().connect(known.clone()).await.unwrap();
+                assert_eq!(echo(&client, "x").await, "x");
+                assert_eq!(client.server().version, speaks);
+                rt::eventually(|| known.verdict() == Some(Verdict::new(speaks))).await;
+            }
+        }
+        let legacy = Verdict::new(V::V2025_11_25);
+        let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let known = remote(gone).assume(legacy);
+        assert!(client().connect(known.clone()).await.is_err());
+        assert_eq!(known.verdict(), Some(legacy));
+        let page = Raw::new(|_, mut stream| {
+            while heard(&mut stream) {
+                let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+            }
+        });
+        let known = Remote::new(rt::RUNTIME, &page.at).assume(legacy);
+        assert!(matches!(client().connect(known.clone()).await, Err(ConnectError::Failed(_))));
+        assert_eq!(known.verdict(), None);
     });
 }
 

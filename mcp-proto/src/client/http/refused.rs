@@ -91,17 +91,18 @@ impl Client {
                 }
                 self.session_lost(asked, exchange.session, plain, now, out);
             }
-            _ if error.is_none()
-                && asked.version.is_modern()
+            _ if asked.version.is_modern()
                 && !self.is_confirmed
-                && era::of_discover(status, None) == Evidence::Older =>
+                // A modern server says this of a call.
+                && error.as_ref().is_none_or(|error| error.code != code::INVALID_PARAMS)
+                && era::of_discover(status, error.as_ref()) == Evidence::Older =>
             {
                 // What was remembered of the server may be out of date; nothing ran.
                 self.is_confirmed = true;
                 let wire = asked.wire;
                 let is_asked = self.through(now, out, |engine, out| engine.ask_again(wire, now, out));
                 if !is_asked {
-                    self.fail_request(&asked, plain, now, out);
+                    self.answer_error(&asked, error, plain, now, out);
                 }
             }
             _ => self.answer_error(&asked, error, plain, now, out),

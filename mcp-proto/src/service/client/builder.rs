@@ -248,6 +248,12 @@ impl ClientBuilder {
         self
     }
 
+    /// What is [assumed](Self::assume).
+    #[must_use]
+    pub const fn assumed(&self) -> Option<Verdict> {
+        self.assumed
+    }
+
     /// The bounds.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;

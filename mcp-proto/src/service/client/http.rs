@@ -12,7 +12,7 @@ use super::machine::{Http, Machine};
 use super::respond::Job;
 use super::shared::Shared;
 use crate::client::http::{Action, ExchangeId, Fields, Frame, Lost, Reader, Settings};
-use crate::client::{Config, Event};
+use crate::client::{Config, Event, Verdict};
 use crate::model::Root;
 use crate::time::Instant;
 
@@ -56,6 +56,20 @@ impl HttpLink {
             self.hub.route(event, now);
         }
         self.hub.work(now);
+    }
+
+    /// What was found out about the server, or assumed so far, if it [learns](Self::learns) anything. To be kept
+    /// for the URL, and given to [`ClientBuilder::assume`](super::ClientBuilder::assume).
+    #[must_use]
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.hub.machine.verdict().filter(|_| self.learns())
+    }
+
+    /// Whether what it finds out is about the server. One that speaks no revision without a handshake, or is
+    /// told not to, does not ask for it.
+    #[must_use]
+    pub fn learns(&self) -> bool {
+        self.hub.machine.config().preferred_modern().is_some()
     }
 
     /// Makes the calls that wait to be made.

@@ -176,6 +176,31 @@ fn nothing_that_was_written_is_lost() {
     });
 }
 
+/// What a child writes to its standard error goes where it is said, and is its last words only if it was kept.
+#[test]
+fn standard_error_goes_where_it_is_said() {
+    const INNER: &str = "MCP_SUITE_STDERR";
+    let ways = [("inherit", Stderr::Inherit), ("null", Stderr::Null), ("capture", Stderr::Capture)];
+    if let Ok(way) = std::env::var(INNER) {
+        // Within the process that is looked at from outside.
+        let (_, stderr) = ways.into_iter().find(|(name, _)| *name == way).unwrap();
+        return rt::run(async {
+            let exit = shell("echo said by the child >&2").stderr(stderr).spawn().unwrap().shutdown().await;
+            let kept = if stderr == Stderr::Capture { "said by the child" } else { "" };
+            assert_eq!(exit.last_words.trim(), kept, "{way}");
+        });
+    }
+    let this = std::thread::current().name().unwrap().to_owned();
+    for (way, stderr) in ways {
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        let inner = again.args(["--exact", &this, "--nocapture"]).env(INNER, way).output().unwrap();
+        let errors = String::from_utf8_lossy(&inner.stderr);
+        assert!(inner.status.success(), "{way}: {errors}");
+        assert!(String::from_utf8_lossy(&inner.stdout).contains("1 passed"), "{way}");
+        assert_eq!(errors.contains("said by the child"), stderr == Stderr::Inherit, "{way}: {errors}");
+    }
+}
+
 #[test]
 fn a_child_gets_the_environment_and_the_folder_that_are_said() {
     rt::run(async {

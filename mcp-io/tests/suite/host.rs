@@ -135,7 +135,7 @@ async fn next<T>(events: &mut HostEvents, server: &str, what: impl Fn(Happened) 
     }
 }
 
-async fn state(events: &mut HostEvents, server: &str) -> ServerState {
+pub(super) async fn state(events: &mut HostEvents, server: &str) -> ServerState {
     next(events, server, |what| match what {
         Happened::State(state) => Some(state),
         _ => None,
@@ -143,7 +143,7 @@ async fn state(events: &mut HostEvents, server: &str) -> ServerState {
     .await
 }
 
-async fn ready(events: &mut HostEvents, server: &str) {
+pub(super) async fn ready(events: &mut HostEvents, server: &str) {
     while !matches!(state(events, server).await, ServerState::Ready) {}
 }
 

@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use mcp_io::client::{Child, Connect, ConnectError, Exit};
+use mcp_io::client::{Child, Connect, ConnectError, Exit, Host, ServerState};
 use mcp_proto::client::{CallError, Change, Mode};
-use mcp_proto::model::SubscriptionFilter;
+use mcp_proto::model::{LoggingLevel, SubscriptionFilter};
 use mcp_proto::service::client::{ClientBuilder, Heard};
 use serde_json::json;
 
 use super::by_hand::ByHand;
 use super::connect::{Note, client, echo};
+use super::host::{ready, state};
 use super::programs::program;
 use crate::rt;
 
@@ -124,6 +125,65 @@ fn a_child_that_ends_while_it_is_used_is_started_again() {
             drop((client, changes));
             rig.ended_after(2).await;
         }
+    });
+}
+
+/// What a legacy server is to log it is told again.
+#[test]
+fn the_level_outlives_the_child() {
+    rt::run(async {
+        for mode in [Mode::Legacy, Mode::Modern] {
+            let rig = Rig::new("level");
+            let logs = Arc::new(Mutex::new(Vec::new()));
+            let heard = Arc::clone(&logs);
+            let hears = client().mode(mode).on_log(move |message| {
+                heard.lock().unwrap().push(message.data.get().to_owned());
+            });
+            let client = hears.connect(rig.child(false)).await.unwrap();
+            client.set_level(LoggingLevel::Error).await.unwrap();
+            for starts in 1..=2 {
+                client.call_tool("log", ()).await.unwrap();
+                assert_eq!(std::mem::take(&mut *logs.lock().unwrap()), ["\"heavy\""], "{mode:?} {starts}");
+                if starts == 1 {
+                    rig.kill();
+                    rt::eventually(|| rig.starts().len() == 2).await;
+                }
+            }
+            client.close().await;
+            drop(client);
+            rig.ended_after(2).await;
+        }
+    });
+}
+
+/// Z03: a server that is being started again is not ready, and calls of its tools wait.
+#[test]
+fn a_host_tells_that_a_child_is_started_again() {
+    rt::run(async {
+        let rig = Rig::new("host");
+        let host = Host::new(rig.clock.clone(), modern());
+        let mut events = host.events();
+        let now = || host.servers()[0].state.clone();
+        host.add("child", rig.child(false));
+        host.ready().await;
+        assert!(matches!(now(), ServerState::Ready));
+        ready(&mut events, "child").await;
+        rig.kill();
+        assert!(matches!(state(&mut events, "child").await, ServerState::Restarting));
+        assert!(matches!(state(&mut events, "child").await, ServerState::Ready));
+        rt::eventually(|| rig.starts().len() == 2).await;
+        rig.kill();
+        assert!(matches!(state(&mut events, "child").await, ServerState::Restarting));
+        rig.pauses(2, 100).await;
+        assert!(matches!(now(), ServerState::Restarting));
+        let mut call = host.call_tool("child__echo", json!({ "text": "x" })).unwrap();
+        begin(&mut call).await;
+        rig.clock.pass(Duration::from_millis(100));
+        assert_eq!(call.await.unwrap().content[0].as_text(), Some("x"));
+        assert!(matches!(state(&mut events, "child").await, ServerState::Ready));
+        host.close().await;
+        drop((host, events));
+        rig.ended_after(3).await;
     });
 }
 

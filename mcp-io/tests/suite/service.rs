@@ -9,6 +9,7 @@ use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use mcp_io::{Runtime, Serve, ServeError, Stdio, StdioIo};
+use mcp_proto::model::LoggingLevel;
 use mcp_proto::service::{Ctx, NoArguments, Progress, Server, ToolError};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -196,6 +197,12 @@ pub(crate) fn server(stage: &Stage) -> Server {
         .tool("change", |ctx: Ctx, _: NoArguments| async move {
             ctx.changes().tools();
             Ok::<_, ToolError>("changed")
+        })
+        // Logs something of little weight, and something of much.
+        .tool("log", |ctx: Ctx, _: NoArguments| async move {
+            ctx.log(LoggingLevel::Info, "light").await;
+            ctx.log(LoggingLevel::Error, "heavy").await;
+            Ok::<_, ToolError>("logged")
         })
         .tool("who", |ctx, _: NoArguments| async move {
             Ok::<_, ToolError>(ctx.principal().map_or_else(|| "nobody".into(), |who| who.id().to_owned()))

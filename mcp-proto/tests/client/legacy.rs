@@ -1,15 +1,15 @@
 //! What only sessions have: requests of the server, batches, subscriptions by method.
 
-use mcp_proto::client::request::Ping;
+use mcp_proto::client::request::{CallTool, Ping, SetLevel};
 use mcp_proto::client::{Asked, CallOptions, Event, ViolationKind};
 use mcp_proto::model::{
     ClientCapabilities, CreateMessageResult, ElicitResult, InputRequest, InputResponse, ListRootsResult,
-    ProtocolVersion as V, Root, SamplingContent,
+    LoggingLevel, ProtocolVersion as V, Root, SamplingContent,
 };
 use mcp_proto::rpc::{self, code};
 use serde_json::{Value, json};
 
-use super::script::{LEGACY, Script, ask, config, initialized, limits, notification, result};
+use super::script::{LEGACY, Script, ask, config, error, initialized, limits, notification, result};
 
 const FORM: &str =
     r#"{"message":"Sure?","requestedSchema":{"type":"object","properties":{"ok":{"type":"boolean"}}}}"#;
@@ -119,6 +119,69 @@ fn questions_that_cannot_be_read_are_refused() {
     );
     assert_eq!(script.strange(r#"{"jsonrpc":"2.0","id":1,"method":7}"#), ViolationKind::Malformed);
     assert!(script.sent().is_empty());
+}
+
+/// What a session is to log is of that session: the next one is told the same, before what waits.
+#[test]
+fn the_level_is_set_again_after_a_restart() {
+    let set = |script: &mut Script, level: LoggingLevel| {
+        let (_, sent) = script.call(&SetLevel::new(level), &CallOptions::new());
+        assert_eq!(sent["method"], "logging/setLevel");
+        sent["id"].clone()
+    };
+    let restart = |script: &mut Script, answer: &str| {
+        script.client.eof();
+        script.due();
+        script.start();
+        let hello = script.one();
+        assert_eq!(hello["method"], "initialize");
+        let call = CallTool::new("t");
+        script.client.call(&call, &CallOptions::new(), script.now, &mut script.out).unwrap();
+        script.send(&result(&hello["id"], answer));
+        let sent = script.sent();
+        assert_eq!(sent[0]["method"], "notifications/initialized");
+        assert_eq!(sent.last().unwrap()["method"], "tools/call");
+        sent[1..sent.len() - 1].to_vec()
+    };
+    let hello = initialized("2025-11-25");
+    let mut script = Script::legacy(V::V2025_11_25);
+    assert!(restart(&mut script, &hello).is_empty(), "nobody said anything");
+    // One that is refused does not count, and of two the later one does, whatever is answered first.
+    let (one, two) = (set(&mut script, LoggingLevel::Debug), set(&mut script, LoggingLevel::Warning));
+    script.completed(&result(&two, "{}"));
+    script.completed(&result(&one, "{}"));
+    let refused = set(&mut script, LoggingLevel::Error);
+    assert!(matches!(script.send(&error(&refused, -32602, "")), Some(Event::Failed { .. })));
+    for _ in 0..2 {
+        let [again] = &restart(&mut script, &hello)[..] else { panic!() };
+        assert_eq!(
+            (&again["method"], &again["params"]),
+            (&json!("logging/setLevel"), &json!({"level": "warning"}))
+        );
+        assert!(script.send(&result(&again["id"], "{}")).is_none(), "nobody waits for that");
+    }
+    // One that logs no more is not told.
+    let mute = hello.replace(r#""logging":{},"#, "");
+    assert!(restart(&mut script, &mute).is_empty());
+    let [_] = &restart(&mut script, &hello)[..] else { panic!() };
+    let newer = set(&mut script, LoggingLevel::Info);
+    script.completed(&result(&newer, "{}"));
+    let [again] = &restart(&mut script, &hello)[..] else { panic!() };
+    assert_eq!(again["params"], json!({"level": "info"}));
+}
+
+/// A question is never left without an answer because of its id.
+#[test]
+fn a_question_with_an_id_that_is_too_long_is_refused() {
+    let mut script = Script::legacy(V::V2025_11_25);
+    let id = "x".repeat(300);
+    let question = ask(&format!("\"{id}\""), "roots/list", "{}");
+    assert_eq!(script.strange(&question), ViolationKind::Request);
+    let [answer] = &script.sent()[..] else { panic!() };
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(id), &json!(-32600)));
+    let mut script = Script::modern();
+    assert_eq!(script.strange(&question), ViolationKind::Request);
+    assert!(script.sent().is_empty(), "there are no such requests");
 }
 
 #[test]

@@ -65,6 +65,7 @@ async fn again<R: Runtime>(child: &Child<R>, link: &mut Link, deaths: &mut Death
     // A legacy server may take the first question for a reason to go.
     while link.wants_restart() || (child.restart && link.is_cut_off()) {
         let pause = deaths.pause()?;
+        link.will_restart();
         if !outlast(link, &child.runtime, child.runtime.now() + pause).await {
             return None;
         }

@@ -54,8 +54,11 @@ pub enum Happened {
 pub enum ServerState {
     /// It is being connected. Calls of its tools are refused meanwhile.
     Connecting,
-    /// It can be called. (A child that is being started again counts as such: calls wait for it.)
+    /// It can be called.
     Ready,
+    /// It is a child that has ended and is being started again: see [`Child::restart`](crate::client::Child::restart).
+    /// Calls of its tools wait for it.
+    Restarting,
     /// It is not there.
     #[non_exhaustive]
     Away {
@@ -207,6 +210,7 @@ impl fmt::Display for ServerState {
         match self {
             Self::Connecting => f.write_str("is being connected"),
             Self::Ready => f.write_str("is ready"),
+            Self::Restarting => f.write_str("is being started again"),
             Self::Away { why: Some(why), .. } => write!(f, "is not there: {why}"),
             Self::Away { why: None, .. } => f.write_str("is not there: its connection has ended"),
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mcp_proto::client::Change;
 use mcp_proto::model::SubscriptionFilter;
-use mcp_proto::service::client::{Client, ClientBuilder, Heard, Subscription};
+use mcp_proto::service::client::{Client, ClientBuilder, Heard, Restart, Subscription};
 
 use super::events::{Happened, ServerState};
 use super::members::{Control, Next, Number, Shared};
@@ -115,11 +115,19 @@ impl Keeper {
     async fn watch(&self, client: &Client) -> bool {
         self.shared.stands(self.number, ServerState::Ready, Some(client.clone()));
         let mut closed = pin!(client.closed());
+        let mut restarts = client.restarts();
         let mut changes = pin!(self.changes(client));
         let mut listens = true;
         let both = poll_fn(|cx| {
             if closed.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(());
+            }
+            while let Poll::Ready(Some(step)) = restarts.poll_next(cx) {
+                let state = match step {
+                    Restart::Begun => ServerState::Restarting,
+                    Restart::Done => ServerState::Ready,
+                };
+                self.shared.state(self.number, state);
             }
             listens = listens && changes.as_mut().poll(cx).is_pending();
             Poll::Pending

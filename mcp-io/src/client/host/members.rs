@@ -97,6 +97,14 @@ impl Shared {
         drop(old);
     }
 
+    /// It stands otherwise with a server whose client is there.
+    pub(super) fn state(&self, number: Number, state: ServerState) {
+        self.change(number, |member| {
+            member.state = state.clone();
+            Some(Happened::State(state))
+        });
+    }
+
     /// It tells of these changes from now on.
     pub(super) fn tells(&self, number: Number, granted: &SubscriptionFilter) {
         self.change(number, |member| {

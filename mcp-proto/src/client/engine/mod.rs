@@ -14,6 +14,7 @@ mod task;
 mod time;
 mod write;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 
@@ -50,6 +51,8 @@ pub(crate) struct Engine {
     asks: Asks,
     tools: Tools,
     cache: Cache,
+    /// What a legacy session was told last of what is to be logged: by which call, and its params.
+    level: Option<(CallId, Box<str>)>,
     /// Whether arguments of calls are repeated in headers.
     mirrors: bool,
 }
@@ -70,6 +73,7 @@ impl Engine {
             asks: Asks::default(),
             tools,
             cache,
+            level: None,
             mirrors,
         }
     }

@@ -16,8 +16,9 @@ use crate::client::config::{Mode, Verdict};
 use crate::client::error::{CallError, VersionMismatch};
 use crate::client::event::{Event, ServerFacts};
 use crate::client::outbox::{Notice, Outbox, Purpose};
+use crate::model::method::ServerMethod;
 use crate::model::view::write_or_empty;
-use crate::model::{DiscoverResult, InitializeResult, ProtocolVersion, Str};
+use crate::model::{DiscoverResult, InitializeResult, ProtocolVersion, ServerCapabilities, Str};
 use crate::rpc::{self, Error, code, de, write_str};
 use crate::time::Instant;
 
@@ -237,6 +238,12 @@ impl Engine {
                     instructions: found.instructions,
                 };
                 out.notification(&notice, |out| rpc::write_notification(out, notice.method, |_| {}));
+                let logs = facts.capabilities.as_ref().is_some_and(ServerCapabilities::has_logging);
+                let level = self.level.as_ref().filter(|_| logs).map(|(_, params)| params.clone());
+                if let Some(params) = level {
+                    // Of the session before nothing is left; calls that wait may change it again.
+                    self.send_own(Purpose::Aside, ServerMethod::SetLevel.as_str(), agreed, &params, out);
+                }
                 Some(self.ready(facts, now, out))
             }
             Err(CallError::Rpc(error)) if supported(&error).is_some() => {

@@ -200,6 +200,10 @@ impl Engine {
         match call.known {
             Some(ServerMethod::Discover) => self.learn(result),
             Some(ServerMethod::ListTools) => self.tools.learn(result.get()),
+            // Answers may come in another order than the calls were made in.
+            Some(ServerMethod::SetLevel) if self.level.as_ref().is_none_or(|(last, _)| *last < id) => {
+                self.level = Some((id, call.params.clone()));
+            }
             _ => {}
         }
         self.keep(&call, result, now);

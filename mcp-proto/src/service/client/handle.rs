@@ -13,7 +13,8 @@ use super::call::Call;
 use super::list::List;
 use super::listen::Listen;
 use super::outputs::Outputs;
-use super::shared::{Command, Shared};
+use super::restarts::Restarts;
+use super::shared::{Command, Place, Shared};
 use crate::client::request::{
     CallTool, Complete, Discover, GetPrompt, ListPrompts, ListResourceTemplates, ListResources, ListTools,
     Ping, ReadResource, Request, SetLevel,
@@ -56,15 +57,22 @@ impl core::fmt::Debug for Handle {
 
 /// A client that finds out what its server speaks. Awaiting it gives the [`Client`]; dropping it ends the
 /// connection.
-#[derive(Debug)]
 #[must_use = "futures do nothing unless polled"]
 pub struct Connecting {
     handle: Option<Arc<Handle>>,
+    place: Place,
 }
 
 impl Connecting {
     pub(super) fn new(shared: Arc<Shared>, options: CallOptions, max_pages: usize) -> Self {
-        Self { handle: Some(Arc::new(Handle { shared, options, max_pages, outputs: Outputs })) }
+        let place = Place::new(&shared);
+        Self { handle: Some(Arc::new(Handle { shared, options, max_pages, outputs: Outputs })), place }
+    }
+}
+
+impl core::fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Connecting").field("handle", &self.handle).finish_non_exhaustive()
     }
 }
 
@@ -72,8 +80,10 @@ impl Future for Connecting {
     type Output = Result<Client, CallError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(handle) = &self.handle else { return Poll::Pending };
-        let server = core::task::ready!(handle.shared.poll_connected(cx))?;
+        if self.handle.is_none() {
+            return Poll::Pending;
+        }
+        let server = core::task::ready!(self.place.poll_connected(cx))?;
         self.handle.take().map_or(Poll::Pending, |handle| Poll::Ready(Ok(Client { handle, server })))
     }
 }
@@ -257,6 +267,13 @@ impl Client {
         self.handle.shared.submit(command)
     }
 
+    /// Tells from now on when the server is started again; first of a restart that has begun already. It does
+    /// not keep the connection open.
+    #[must_use]
+    pub fn restarts(&self) -> Restarts {
+        Restarts::new(&self.handle.shared)
+    }
+
     /// Whether the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
@@ -271,6 +288,7 @@ impl Client {
 
     /// Completes when the connection is over, for whatever reason.
     pub async fn closed(&self) {
-        poll_fn(|cx| self.handle.shared.poll_gone(cx)).await;
+        let mut place = Place::new(&self.handle.shared);
+        poll_fn(|cx| place.poll_gone(cx)).await;
     }
 }

@@ -220,10 +220,18 @@ impl Link {
     /// [`restart`](Self::restart). Until then call [`process`](Self::process) and
     /// [`handle_timeout`](Self::handle_timeout) as before: calls wait, and may be given up.
     ///
-    /// How often to do so is for the adapter to say. To give up, drop the link.
+    /// How often to do so is for the adapter to say; that it will be done it tells with
+    /// [`will_restart`](Self::will_restart). To give up, drop the link.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
         self.is_ended && !self.is_over() && self.hub.shared.server().is_some()
+    }
+
+    /// The server will be started again: those who [want to know](super::Client::restarts) are told.
+    pub fn will_restart(&mut self) {
+        if self.is_cut_off() {
+            self.hub.shared.restarting();
+        }
     }
 
     /// There is a new stream to the same server: begins again on it. Subscriptions are opened again.

@@ -1,7 +1,8 @@
 //! What the handles of a client, its calls and the one who drives its link have in common.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::btree_map::Entry;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::task::{Context, Poll, Waker};
@@ -73,11 +74,90 @@ struct Inbox {
 struct Facts {
     server: Option<Arc<ServerFacts>>,
     verdict: Option<Verdict>,
+    /// How often the server was started again, and began to be: odd while it is.
+    turns: u64,
     /// Why there is no server.
     failed: Option<CallError>,
     /// The link is gone.
     gone: bool,
-    waiting: Vec<Waker>,
+    waiting: BTreeMap<u64, Waker>,
+    next_place: u64,
+}
+
+/// The place of one who waits to hear of the server. Given up when it is dropped.
+pub(super) struct Place {
+    shared: Arc<Shared>,
+    at: Option<u64>,
+}
+
+impl Place {
+    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+        Self { shared: Arc::clone(shared), at: None }
+    }
+
+    /// However many wait, one more costs no look at the others.
+    fn wait(&mut self, facts: &mut Facts, cx: &Context<'_>) {
+        let at = *self.at.get_or_insert_with(|| {
+            facts.next_place += 1;
+            facts.next_place
+        });
+        match facts.waiting.entry(at) {
+            Entry::Occupied(mut waker) => waker.get_mut().clone_from(cx.waker()),
+            Entry::Vacant(place) => drop(place.insert(cx.waker().clone())),
+        }
+    }
+
+    /// Ready when it is known what the server speaks, or that it cannot be used.
+    pub(super) fn poll_connected(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Arc<ServerFacts>, CallError>> {
+        let shared = Arc::clone(&self.shared);
+        let mut facts = shared.facts();
+        if let Some(server) = &facts.server {
+            return Poll::Ready(Ok(Arc::clone(server)));
+        }
+        if let Some(error) = &facts.failed {
+            return Poll::Ready(Err(error.clone()));
+        }
+        self.wait(&mut facts, cx);
+        Poll::Pending
+    }
+
+    /// Ready when the link is gone.
+    pub(super) fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let shared = Arc::clone(&self.shared);
+        let mut facts = shared.facts();
+        if facts.gone {
+            return Poll::Ready(());
+        }
+        self.wait(&mut facts, cx);
+        Poll::Pending
+    }
+
+    /// Ready when there is another turn than `seen`; `None` when the link is gone.
+    pub(super) fn poll_turn(&mut self, seen: u64, cx: &mut Context<'_>) -> Poll<Option<u64>> {
+        let shared = Arc::clone(&self.shared);
+        let mut facts = shared.facts();
+        if facts.turns != seen {
+            return Poll::Ready(Some(facts.turns));
+        }
+        if facts.gone {
+            return Poll::Ready(None);
+        }
+        self.wait(&mut facts, cx);
+        Poll::Pending
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(at) = self.at {
+            // A waker may do anything when it is dropped: not under the lock.
+            let waker = self.shared.facts().waiting.remove(&at);
+            drop(waker);
+        }
+    }
 }
 
 impl Shared {
@@ -152,7 +232,21 @@ impl Shared {
             facts.server = Some(Arc::new(server.clone()));
         }
         facts.verdict = verdict;
+        facts.turns += facts.turns % 2;
         Self::tell(facts);
+    }
+
+    /// A server that was there is being started again.
+    pub(super) fn restarting(&self) {
+        let mut facts = self.facts();
+        if facts.server.is_some() && facts.turns.is_multiple_of(2) {
+            facts.turns += 1;
+            Self::tell(facts);
+        }
+    }
+
+    pub(super) fn turns(&self) -> u64 {
+        self.facts().turns
     }
 
     pub(super) fn failed(&self, error: &CallError) {
@@ -172,30 +266,7 @@ impl Shared {
     fn tell(mut facts: MutexGuard<'_, Facts>) {
         let waiting = core::mem::take(&mut facts.waiting);
         drop(facts);
-        waiting.into_iter().for_each(Waker::wake);
-    }
-
-    /// Ready when it is known what the server speaks, or that it cannot be used.
-    pub(super) fn poll_connected(&self, cx: &mut Context<'_>) -> Poll<Result<Arc<ServerFacts>, CallError>> {
-        let mut facts = self.facts();
-        if let Some(server) = &facts.server {
-            return Poll::Ready(Ok(Arc::clone(server)));
-        }
-        if let Some(error) = &facts.failed {
-            return Poll::Ready(Err(error.clone()));
-        }
-        wait(&mut facts.waiting, cx);
-        Poll::Pending
-    }
-
-    /// Ready when the link is gone.
-    pub(super) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut facts = self.facts();
-        if facts.gone {
-            return Poll::Ready(());
-        }
-        wait(&mut facts.waiting, cx);
-        Poll::Pending
+        waiting.into_values().for_each(Waker::wake);
     }
 
     pub(super) fn server(&self) -> Option<Arc<ServerFacts>> {
@@ -207,8 +278,24 @@ impl Shared {
     }
 }
 
-fn wait(waiting: &mut Vec<Waker>, cx: &Context<'_>) {
-    if !waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-        waiting.push(cx.waker().clone());
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each who waits has a place, and leaves it.
+    #[test]
+    fn places_are_given_up() {
+        let shared = Shared::new();
+        let cx = &mut Context::from_waker(Waker::noop());
+        let mut places: Vec<_> = (0..10_000).map(|_| Place::new(&shared)).collect();
+        for _ in 0..2 {
+            assert!(places.iter_mut().all(|place| place.poll_gone(cx).is_pending()));
+            assert_eq!(shared.facts().waiting.len(), 10_000);
+        }
+        places.truncate(10);
+        assert_eq!(shared.facts().waiting.len(), 10);
+        shared.gone();
+        assert!(shared.facts().waiting.is_empty());
+        assert!(places.iter_mut().all(|place| place.poll_gone(cx).is_ready()));
     }
 }

@@ -13,6 +13,7 @@ mod by_hand;
 mod child;
 pub(crate) mod client;
 mod connect;
+mod faults;
 mod host;
 #[cfg(feature = "http")]
 mod http;

@@ -49,7 +49,10 @@ impl RequestId {
                 }
                 Ok(Self(Repr::Str(text.into_owned().into_boxed_str())))
             }
-            [b'-', rest @ ..] | rest if !rest.is_empty() && rest.iter().all(u8::is_ascii_digit) => {
+            // A number with zeros in front is no JSON.
+            [b'-', rest @ ..] | rest
+                if matches!(rest, [b'0'] | [b'1'..=b'9', ..]) && rest.iter().all(u8::is_ascii_digit) =>
+            {
                 if json.len() > max {
                     return Err(NoId::TooLong);
                 }
@@ -219,7 +222,11 @@ mod tests {
 
     #[test]
     fn other_values_are_no_ids() {
-        for id in ["null", "true", "1.0", "1e3", "-", "[1]", "{}", "\"\\ud83d\"", "1.5"] {
+        let zeros = ["01", "-00", "00204807115922877859020"];
+        for id in ["", "null", "true", "1.0", "1e3", "-", "[1]", "{}", "\"\\ud83d\"", "1.5"]
+            .into_iter()
+            .chain(zeros)
+        {
             assert_eq!(echo(id), None, "{id}");
         }
         assert_eq!(RequestId::parse("\"abcd\"", 3), None);

@@ -15,19 +15,22 @@ pub trait StateStore {
 /// A store in memory, for one process.
 ///
 /// It forgets what has expired and holds a bounded number of claims. Full of claims that have not, it
-/// refuses further states rather than let one be used twice.
+/// refuses further states rather than let one be used twice. A clock that is set back makes no difference:
+/// what has expired once stays expired.
 #[derive(Debug, Clone)]
 pub struct MemoryStateStore {
     /// Ordered by expiry. A nonce has one expiry, for both are signed together.
     claimed: BTreeSet<(UnixTime, Nonce)>,
     capacity: usize,
+    /// The latest time that it was told. Claims that had expired by then are forgotten.
+    latest: UnixTime,
 }
 
 impl MemoryStateStore {
     /// A store for at most `capacity` claims at a time, of about 24 bytes each.
     #[must_use]
     pub const fn new(capacity: usize) -> Self {
-        Self { claimed: BTreeSet::new(), capacity }
+        Self { claimed: BTreeSet::new(), capacity, latest: UnixTime::from_millis(0) }
     }
 
     /// How many claims it holds.
@@ -45,6 +48,8 @@ impl MemoryStateStore {
 
 impl StateStore for MemoryStateStore {
     fn claim(&mut self, nonce: Nonce, expires: UnixTime, now: UnixTime) -> bool {
+        let now = now.max(self.latest);
+        self.latest = now;
         while let Some(oldest) = self.claimed.first()
             && oldest.0 <= now
         {

@@ -280,6 +280,19 @@ fn a_state_can_be_made_single_use() {
     assert!(!MemoryStateStore::new(0).claim(Nonce([0; 16]), EXPIRES, NOW));
 }
 
+/// What has expired is forgotten; a clock that is set back must not make it usable a second time.
+#[test]
+fn a_clock_that_is_set_back_makes_nothing_usable_again() {
+    let mut store = MemoryStateStore::new(2);
+    let at = UnixTime::from_millis;
+    assert!(store.claim(Nonce([1; 16]), at(100), at(50)));
+    assert!(store.claim(Nonce([2; 16]), at(300), at(200)));
+    assert_eq!(store.len(), 1);
+    assert!(!store.claim(Nonce([1; 16]), at(100), at(50)));
+    assert!(!store.claim(Nonce([3; 16]), at(150), at(50)), "it has expired, too");
+    assert!(store.claim(Nonce([3; 16]), at(201), at(50)));
+}
+
 #[test]
 fn arguments_written_alike_or_not() {
     let digest = |text: &str| digest_arguments(Some(text));

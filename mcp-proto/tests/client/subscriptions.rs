@@ -137,6 +137,8 @@ fn a_subscription_is_cancelled_from_either_side() {
     assert!(script.client.is_open(call));
     let event = script.send(&notification("notifications/cancelled", &format!(r#"{{"requestId":{wire}}}"#)));
     assert!(matches!(event, Some(Event::ListenEnded { subscription, lost: false }) if subscription == id));
+    // The other of the two is no news, but more than that is too much.
+    assert!(script.send(&result(&wire, "{}")).is_none());
     assert_eq!(script.strange(&result(&wire, "{}")), ViolationKind::Late);
 }
 

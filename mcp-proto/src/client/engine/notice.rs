@@ -75,7 +75,10 @@ impl Engine {
         }
         let wire = wire_of(&id)?;
         match self.table.purpose(wire) {
-            Some(Purpose::Listen(listen)) if self.accepts(wire, origin) => self.listen_ended(listen),
+            Some(Purpose::Listen(listen)) if self.accepts(wire, origin) => {
+                self.table.note_cancelled(wire);
+                self.listen_ended(listen)
+            }
             _ => None,
         }
     }

@@ -56,6 +56,10 @@ impl Engine {
             return strange(ViolationKind::UnknownResponse, "an answer with an id that was never used");
         };
         let Some(purpose) = self.table.purpose(wire) else {
+            // A server that ends a subscription says so twice. [spec: basic/patterns/subscriptions#graceful-closure]
+            if self.table.was_cancelled(wire) {
+                return None;
+            }
             return if self.table.was_used(wire) {
                 strange(ViolationKind::Late, "an answer to a request that is over")
             } else {

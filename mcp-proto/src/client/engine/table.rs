@@ -1,7 +1,7 @@
 //! The table of calls: by name, by the id on the wire, by deadline. Nothing in it is slower than a logarithm.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use core::time::Duration;
 
@@ -125,7 +125,12 @@ pub(crate) struct Table {
     tasks: BTreeMap<Str, CallId>,
     listens: BTreeSet<CallId>,
     deadlines: BTreeSet<(Instant, CallId)>,
+    /// Of the newest subscriptions that the server has cancelled.
+    cancelled: VecDeque<i64>,
 }
+
+/// So many cancelled subscriptions are remembered: their results follow at once, if at all.
+const MOST_CANCELLED: usize = 16;
 
 impl How {
     pub(crate) fn of(options: &CallOptions) -> Self {
@@ -298,10 +303,25 @@ impl Table {
     pub(crate) fn forget_wires(&mut self) {
         self.wires.clear();
         self.tokens.clear();
+        self.cancelled.clear();
         for call in self.calls.values_mut() {
             call.wire = None;
             call.token = None;
         }
+    }
+
+    /// The server has cancelled what this id stood for. It may send a result as well.
+    pub(crate) fn note_cancelled(&mut self, wire: i64) {
+        if self.cancelled.len() == MOST_CANCELLED {
+            self.cancelled.pop_front();
+        }
+        self.cancelled.push_back(wire);
+    }
+
+    /// Whether this is the answer to what the server has cancelled. Once.
+    pub(crate) fn was_cancelled(&mut self, wire: i64) -> bool {
+        let at = self.cancelled.iter().position(|cancelled| *cancelled == wire);
+        at.is_some_and(|at| self.cancelled.remove(at).is_some())
     }
 
     /// Whether an id was in use once.

@@ -29,7 +29,8 @@ fi
 cargo build --quiet ${CI:+--locked} --release --target "$host" --bin "$target"
 
 # New inputs go to the first directory; the committed ones are only read.
-mkdir -p "target/corpus/$target" "artifacts/$target" "corpus/$target"
+new=${NEW_INPUTS:-target/corpus/$target}
+mkdir -p "$new" "artifacts/$target" "corpus/$target"
 exec "$CARGO_TARGET_DIR/$host/release/$target" \
   -dict=mcp.dict -rss_limit_mb=1024 -malloc_limit_mb=256 -timeout=10 -print_final_stats=1 \
-  -artifact_prefix="artifacts/$target/" "$@" "target/corpus/$target" "corpus/$target"
+  -artifact_prefix="artifacts/$target/" "$@" "$new" "corpus/$target"

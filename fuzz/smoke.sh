@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for so many seconds: fuzz/smoke.sh SECONDS [TARGET...]
 #
-# The seed is fixed, so that the same build tries the same inputs: a change is judged by what it changed, and
-# new ground is for longer runs (fuzz/run.sh).
+# The seed is fixed and nothing is kept from one time to the next, so that the same build tries the same inputs:
+# a change is judged by what it changed, and new ground is for longer runs (fuzz/run.sh).
 #
 # One line a target. Exits with 1 if one of them found something, did not build, or is not instrumented.
 set -uo pipefail
@@ -16,7 +16,8 @@ mkdir -p target
 failed=0
 for target in "$@"; do
   log=target/$target.log
-  if ! ./run.sh "$target" -seed=1 -max_total_time="$seconds" -verbosity=1 >"$log" 2>&1; then
+  rm -rf "target/smoke/$target"
+  if ! NEW_INPUTS=target/smoke/$target ./run.sh "$target" -seed=1 -max_total_time="$seconds" -verbosity=1 >"$log" 2>&1; then
     echo "$target: FAILED"
     tail -n 40 "$log"
     echo "to repeat it: fuzz/run.sh $target artifacts/$target/NAME (the name is above)"

@@ -136,8 +136,13 @@ fn errors_of_the_server_have_a_status_and_a_body() {
             "{status} {code}: {event:?}"
         );
     }
-    // One that names no request is about the request that it answers.
+    // One that names no request is about the request that it answers, once it is sure that the server is modern: an older
+    // one refuses what it does not know so, too.
     let mut driver = Driver::modern();
+    driver.tool("a", json!({}));
+    let sent = driver.one();
+    driver.json(&sent, 200, &result(&sent, text("A")));
+    assert!(matches!(driver.event(), Seen::Complete(..)));
     driver.tool("a", json!({}));
     let sent = driver.one();
     driver.json(&sent, 400, &json!({"jsonrpc": "2.0", "error": {"code": -32700, "message": "x"}}));

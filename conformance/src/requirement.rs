@@ -2,7 +2,7 @@
 //!
 //! Both tables are data (`requirements.tsv`, `cases.tsv`), part of the binary. A requirement has its source in
 //! the specification. A case has none there, but implementations met it; nothing stronger than a warning
-//! follows from it alone, unless its level says so.
+//! follows from it alone, whatever its word, unless its source is the schema of the revision.
 //!
 //! What no peer can see from outside has its reason in a third table (`unseen.tsv`).
 
@@ -21,6 +21,9 @@ pub enum Level {
     /// A breach is a failure: MUST and MUST NOT.
     Must,
 }
+
+/// The source of a case that has no page of the specification.
+const FIELD_REPORT: &str = "field report";
 
 /// One obligation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,10 +48,16 @@ pub struct Requirement {
 }
 
 impl Requirement {
-    /// What a breach is counted as.
+    /// What a breach is counted as: a failure only where the specification demands it.
     #[must_use]
     pub fn level(&self) -> Level {
-        if self.word.starts_with("MUST") { Level::Must } else { Level::Should }
+        if self.word.starts_with("MUST") && self.source != FIELD_REPORT { Level::Must } else { Level::Should }
+    }
+
+    /// Whether it says which number an error has.
+    #[must_use]
+    pub fn names_an_error_code(&self) -> bool {
+        self.text.contains("-32")
     }
 
     /// Whether it says something about messages that travel so.
@@ -175,6 +184,15 @@ mod tests {
         assert_eq!(by_id("S-PAGE-03").unwrap().level(), Level::Should);
         assert_eq!(by_id("E10").unwrap().level(), Level::Should);
         assert_eq!(by_id("NO-SUCH-01"), None);
+    }
+
+    /// What nobody can look up accuses nobody.
+    #[test]
+    fn a_case_without_a_page_is_a_warning_whatever_its_word() {
+        let levels = |id: &str| (by_id(id).unwrap().word, by_id(id).unwrap().level());
+        assert_eq!(levels("M01"), ("MUST", Level::Should));
+        assert_eq!(levels("W01"), ("MUST", Level::Must));
+        assert!(all().all(|row| row.level() == Level::Should || row.source != FIELD_REPORT));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use mcp_proto::codec::{SseDecoder, SseFrame};
 use serde_json::{Value, json};
 
 use super::Answer;
+use crate::text::read_json;
 
 /// A longer event is dropped.
 const EVENT_LIMIT: usize = 64 << 20;
@@ -168,7 +169,7 @@ impl Stream {
                 if let Some(id) = event.id {
                     seen["id"] = json!(id);
                 }
-                if let Ok(message) = serde_json::from_slice::<Value>(event.data) {
+                if let Ok(message) = read_json(event.data) {
                     seen["message"] = message;
                 }
                 self.events.push(seen);

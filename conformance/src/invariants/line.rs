@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Breach, Ledger};
 use crate::requirement::Level;
 use crate::revision::Revision;
-use crate::text::{printable, shorten};
+use crate::text::{printable, read_json, shorten};
 
 pub(super) fn read(ledger: &Ledger, bytes: &[u8], first: bool) -> Result<Vec<Value>, Breach> {
     let shown = || shorten(&printable(bytes), 300);
@@ -28,7 +28,7 @@ pub(super) fn read(ledger: &Ledger, bytes: &[u8], first: bool) -> Result<Vec<Val
             "an empty line".to_owned(),
         ));
     }
-    match serde_json::from_slice::<Value>(bytes) {
+    match read_json(bytes) {
         Err(_) => Err(breach("only-messages", &["S-STDIO-01", "B-BASE-02"], "one JSON message a line")),
         Ok(message @ Value::Object(_)) => Ok(vec![message]),
         Ok(Value::Array(items)) if batches(ledger) && !items.is_empty() => Ok(items),
@@ -45,7 +45,7 @@ pub(super) fn read_text(ledger: &Ledger, bytes: &[u8]) -> Result<Vec<Value>, Bre
     if std::str::from_utf8(bytes).is_err() {
         return Err(breach("utf-8", &["B-TRANS-01"], "UTF-8"));
     }
-    match serde_json::from_slice::<Value>(bytes) {
+    match read_json(bytes) {
         Err(_) => Err(breach("only-messages", &["S-HTTP-08", "B-BASE-02"], "one JSON message")),
         Ok(message @ Value::Object(_)) => Ok(vec![message]),
         Ok(Value::Array(items)) if batches(ledger) && !items.is_empty() => Ok(items),

@@ -146,7 +146,14 @@ impl Ledger {
         match (id, method) {
             // An answer of ours.
             (Some(_), None) if members.contains_key("result") || members.contains_key("error") => {}
-            (Some(id), method) => self.requested(id, method.unwrap_or_default(), members),
+            (Some(id), method) => {
+                // JSON-RPC answers an invalid request with a null id, even where the id could be read.
+                let valid = method.is_some()
+                    && members.get("jsonrpc").is_some_and(|version| version == "2.0")
+                    && members.get("params").is_none_or(Value::is_object);
+                self.unreadable += usize::from(!valid);
+                self.requested(id, method.unwrap_or_default(), members);
+            }
             (None, Some("notifications/initialized")) => self.opened = true,
             (None, Some(method)) if method.starts_with("notifications/") => self.cancelled(method, members),
             // A receiver may take it for a notification, or for a request whose id it cannot read.
@@ -366,6 +373,9 @@ impl Ledger {
     ) -> Breach {
         let binds = |id: &&'static str| requirement::by_id(id).is_some_and(|row| row.applies(revision));
         let requires: Vec<_> = ids.iter().copied().filter(binds).collect();
+        // A rule may rest on a MUST in one revision and on a SHOULD in another.
+        let level = requirement::strongest(requires.iter().copied(), revision)
+            .map_or(level, |cited| level.min(cited));
         #[cfg(test)]
         tests::note(rule, &requires);
         Breach { rule, requires, level, at: at.to_owned(), expected: expected.to_owned(), got }

@@ -68,9 +68,10 @@ impl<'e> Replay<'e> {
                     self.waiting.taken += 1;
                     self.hold_head(step, expect, &message);
                     if let Err(mismatch) = self.hold(expect, &message) {
-                        let differs = Failure::Differs;
                         let (expected, got) = told(&expect.pattern, &mismatch, &message);
-                        self.failed(Some(step), differs, expected, got);
+                        self.failed(Some(step), Failure::of(&mismatch), expected, got);
+                        // After a warning the exchange goes on, and answers what was asked.
+                        self.note_asked(expect, &message);
                         if self.has_failed() {
                             return Progress::Done;
                         }
@@ -158,7 +159,7 @@ impl<'e> Replay<'e> {
                 (None, Some((step, expect, mismatch))) => {
                     self.inbox.remove(index);
                     let (expected, got) = told(&expect.pattern, &mismatch, &message);
-                    return self.failed(Some(step), Failure::Differs, expected, got);
+                    return self.failed(Some(step), Failure::of(&mismatch), expected, got);
                 }
                 (None, None) if self.tolerated(&message) => {
                     self.inbox.remove(index);
@@ -223,7 +224,7 @@ impl<'e> Replay<'e> {
                 let (expected, got) = told(&poll.until, &mismatch, &message);
                 self.failed(
                     Some(step),
-                    Failure::Differs,
+                    Failure::of(&mismatch),
                     format!("within {} ms {expected}", poll.within),
                     got,
                 )
@@ -333,11 +334,15 @@ impl<'e> Replay<'e> {
     /// Holds a taken message against the pattern and notes a request of the subject.
     fn hold(&mut self, expect: &'e Expect, message: &Value) -> Result<(), Mismatch> {
         self.fits(&expect.pattern, message, None)?;
+        self.note_asked(expect, message);
+        Ok(())
+    }
+
+    fn note_asked(&mut self, expect: &Expect, message: &Value) {
         if let (Kind::Call(_), Some(id)) = (&expect.kind, message.get("id")) {
             self.asked.retain(|(_, known)| known != id);
             self.asked.push((expect.name.clone(), id.clone()));
         }
-        Ok(())
     }
 
     fn fits(&mut self, pattern: &Pattern, message: &Value, id: Option<&Value>) -> Result<(), Mismatch> {

@@ -2,6 +2,7 @@
 
 use crate::exchange::{Head, Step, Transport};
 use crate::invariants::Breach;
+use crate::pattern::Mismatch;
 use crate::requirement::{self, Level};
 use crate::revision::Revision;
 
@@ -65,14 +66,24 @@ impl Verdict {
 pub(super) enum Failure {
     /// Something came, and it differs.
     Differs,
+    /// An error came, and only its number differs.
+    Code,
     /// Nothing came, the subject ended, or something came that nobody waited for.
     Broken,
 }
 
+impl Failure {
+    /// What kind of failure this difference is.
+    pub(super) fn of(mismatch: &Mismatch) -> Self {
+        if mismatch.at.ends_with("/error/code") { Self::Code } else { Self::Differs }
+    }
+}
+
 /// The level of a step's failure.
 ///
-/// What the step or the head writes decides first. Else a difference counts as what is cited, while silence
-/// and noise break the exchange as such.
+/// It counts as what is cited, and as no more than the step or the head writes: what breaks no MUST is no failure, be it a
+/// difference, silence or noise. The number of an error counts as the cited rows that name one: most of the
+/// specification's sentences about refusals name none, or recommend one.
 pub(super) fn level(
     head: &Head,
     step: Option<&Step>,
@@ -82,11 +93,15 @@ pub(super) fn level(
     let written = step.and_then(|step| step.level).or(head.level);
     match failure {
         // What was recorded is what is expected.
-        Failure::Differs if head.recorded => Level::Must,
-        Failure::Broken => written.unwrap_or(Level::Must),
-        Failure::Differs => {
+        Failure::Differs | Failure::Code if head.recorded => Level::Must,
+        // Without citations there is nothing that could weigh it.
+        Failure::Broken if requires(head, step).is_empty() => written.unwrap_or(Level::Must),
+        Failure::Differs | Failure::Code | Failure::Broken => {
+            let about = |row: &requirement::Requirement| {
+                row.concerns(cell.1) && (failure != Failure::Code || row.names_an_error_code())
+            };
             let ids = requires(head, step).iter().map(String::as_str);
-            let concerning = ids.filter(|id| requirement::by_id(id).is_some_and(|row| row.concerns(cell.1)));
+            let concerning = ids.filter(|id| requirement::by_id(id).is_some_and(about));
             let cited = requirement::strongest(concerning, cell.0);
             cited.unwrap_or(Level::Should).min(written.unwrap_or(Level::Must))
         }

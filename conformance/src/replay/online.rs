@@ -10,7 +10,7 @@ use super::findings::{Failure, Finding};
 use super::machine::{Next, Progress, Replay};
 use super::transcript::Direction;
 use crate::bind::implied;
-use crate::exchange::{Cuts, Expect, HttpExpect, HttpStep, Step, Watch, Watched};
+use crate::exchange::{Cuts, Expect, HttpExpect, HttpStep, Offer, Step, Watch, Watched};
 use crate::http::{Answer, Headers, Order, Purpose, Stream};
 use crate::pattern::{Mismatch, Pattern, Scope, template};
 use crate::requirement::Level;
@@ -295,8 +295,12 @@ impl<'e> Replay<'e> {
         self.message(message, now);
     }
 
-    /// Ids tell events of a session apart, so none may come twice. An exchange that replays is left alone.
+    /// Ids tell events of a session apart, so none may come twice. Exchanges that have nothing to do with ids leave
+    /// that to those that need them: one fault would hide all else. A stream that replays is left alone.
     fn event_ids(&mut self, number: u64) {
+        if !self.exchange.head.needs.http.contains(&Offer::EventIds) {
+            return;
+        }
         let Some(stream) = self.web.as_mut().and_then(|web| web.streams.get_mut(&number)) else { return };
         let ids = std::mem::take(&mut stream.event_ids);
         if matches!(stream.purpose, Purpose::Step { .. } | Purpose::Resumed { .. }) {
@@ -365,7 +369,7 @@ impl<'e> Replay<'e> {
         let at = if mismatch.at.is_empty() { String::new() } else { format!(" at {}", mismatch.at) };
         let expected = format!("{what}{at}: {}", mismatch.expected);
         let got = format!("{} in {}", mismatch.got, shorten(&stream.told(), 300));
-        self.failed(Some(step), Failure::Differs, expected, got);
+        self.failed(Some(step), Failure::of(mismatch), expected, got);
     }
 
     /// A request that the exchange wrote, and its answer.

@@ -11,7 +11,7 @@ const START: Duration = Duration::ZERO;
 
 fn exchange(head: &str, steps: &[&str]) -> Exchange {
     let head = format!(
-        r#"{{"exchange":"a/b","about":"A.","side":"server","revisions":["*"],"transports":["stdio"],"requires":["T02"]{head}}}"#
+        r#"{{"exchange":"a/b","about":"A.","side":"server","revisions":["*"],"transports":["stdio"],"requires":["S-BASE-01","S-RES-08"]{head}}}"#
     );
     parse("a/b", &format!("{head}\n{}", steps.join("\n"))).unwrap()
 }
@@ -50,6 +50,32 @@ fn a_response_that_fits_ends_a_step() {
     assert_eq!(replay.into_parts().0, []);
 }
 
+/// The specification recommends most numbers of errors, and demands few.
+#[test]
+fn the_number_of_an_error_counts_as_the_rows_that_name_one() {
+    let level = |cited: &str, revision, error: &[u8]| {
+        let text = r#"{"exchange":"a/b","about":"A.","side":"server","revisions":["*"],"transports":["stdio"],"requires":[CITED],"handshake":false}"#;
+        let text = text.replace("CITED", cited);
+        let exchange = parse("a/b", &format!("{text}\n{CALL}\n{FAILS}")).unwrap();
+        let mut replay = Replay::new(&exchange, revision, Transport::Stdio, None).unwrap();
+        written(&mut replay, START);
+        replay.received(error, START);
+        written(&mut replay, START);
+        replay.into_parts().0.iter().map(|finding| finding.level).max()
+    };
+    let other = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"m"}}"#;
+    let (modern, legacy) = (Revision::V2026_07_28, Revision::V2025_11_25);
+    assert_eq!(level(r#""S-RES-11""#, modern, ERROR), None);
+    // A MUST that asks for a check and says nothing of the answer; a SHOULD that names the number.
+    assert_eq!(level(r#""S-RES-11""#, modern, other), Some(Level::Should));
+    assert_eq!(level(r#""S-RES-11","S-PROMPT-08""#, modern, other), Some(Level::Should));
+    // A MUST that names it, where it binds.
+    assert_eq!(level(r#""S-RES-11","S-RES-08""#, modern, other), Some(Level::Must));
+    assert_eq!(level(r#""S-RES-11","S-RES-08""#, legacy, other), Some(Level::Should));
+    let result = br#"{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete"}}"#;
+    assert_eq!(level(r#""S-RES-11""#, modern, result), Some(Level::Must));
+}
+
 #[test]
 fn a_difference_is_told_with_its_line_and_place() {
     let exchange = exchange("", &[CALL, FAILS]);
@@ -61,7 +87,7 @@ fn a_difference_is_told_with_its_line_and_place() {
     let [finding] = findings.as_slice() else { panic!("{findings:?}") };
     assert_eq!(
         (finding.line, finding.requires.as_slice(), finding.level),
-        (Some(3), ["T02".to_owned()].as_slice(), Level::Must)
+        (Some(3), ["S-BASE-01".to_owned(), "S-RES-08".to_owned()].as_slice(), Level::Must)
     );
     assert_eq!(finding.expected, "/error/code: -32602");
     assert!(finding.got.starts_with("-32601 in {"), "{}", finding.got);

@@ -247,6 +247,9 @@ fn a_wrong_id_is_told_once_with_the_one_that_was_meant() {
             assert!(breach.requires.contains(&"S-BASE-01") && breach.at == "/id", "{breach:?}");
             assert!(breach.expected.ends_with(expected), "{}", breach.expected);
             assert_eq!(breach.got, got.to_string());
+            // JSON lets a reader limit the precision of numbers [RFC 8259, section 6].
+            let level = if sent == json!(big) { Level::Should } else { Level::Must };
+            assert_eq!(breach.level, level);
         }
     }
     let two = [1, 2].map(|id| json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
@@ -498,6 +501,43 @@ fn a_subscription_is_acknowledged_tagged_and_filtered() {
     let cancel = |id: i64| notification("notifications/cancelled", json!({"requestId": id}));
     keeps(&mut open(), &cancel(1));
     breaks(&mut open(), &cancel(2), "S-CANCEL-03", "/params/requestId");
+}
+
+/// JSON-RPC 2.0, section 5: the id is null where the request is invalid.
+#[test]
+fn an_invalid_request_may_be_answered_without_its_id() {
+    let nameless = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "m"}});
+    let invalid = [
+        json!({"jsonrpc": "2.0", "id": 1}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": 7}),
+        json!({"id": 1, "method": "ping"}),
+        json!({"jsonrpc": "1.0", "id": 1, "method": "ping"}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": 7}),
+    ];
+    for sent in invalid {
+        keeps(&mut ledger(D, json!({}), std::slice::from_ref(&sent)), &nameless);
+        let with_its_id = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32600, "message": "m"}});
+        keeps(&mut ledger(D, json!({}), &[sent]), &with_its_id);
+    }
+    breaks(&mut ledger(D, json!({}), &[request("ping", json!({}))]), &nameless, "S-BASE-04", "/id");
+}
+
+#[test]
+fn half_a_surrogate_pair_is_json() {
+    let line = br#"{"jsonrpc":"2.0","id":1,"result":{"x":"a\ud83d b"}}"#;
+    assert_eq!(ledger(D, json!({}), &[request("ping", json!({}))]).line(line).unwrap().len(), 1);
+    line_breaks(&mut ledger(D, json!({}), &[]), br#"{"x":"\ud83d"#, "B-BASE-02");
+}
+
+/// A rule weighs what the revision's text weighs: to keep to what was negotiated is a SHOULD at first.
+#[test]
+fn a_rule_is_no_stronger_than_what_the_revision_says() {
+    let asks = json!({"jsonrpc": "2.0", "id": 5, "method": "elicitation/create", "params": {}});
+    let level = |revision, id| breaks(&mut ledger(revision, json!({}), &[]), &asks, id, "/method").level;
+    assert_eq!(level(B, "LB-LIFE-04"), Level::Should);
+    let unknown = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/list", "params": {}});
+    let late = breaks(&mut ledger(D, json!({}), &[]), &unknown, "LB-LIFE-03", "/method");
+    assert_eq!(late.level, Level::Must);
 }
 
 #[test]

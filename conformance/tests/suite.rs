@@ -31,12 +31,13 @@ fn a_server_in_the_test_is_played_against() {
 
 #[test]
 fn a_fault_fails_the_test_with_the_report() {
-    let suite = small("unknown-tool-result").revision(MODERN).only("tools/unknown-tool");
+    let suite = small("wrong-sum").revision(MODERN).only("tools/structured-sum");
     let report = suite.run().unwrap();
     assert_eq!(report.outcome.results[0].verdict, Verdict::Failed);
     let failure = panic::catch_unwind(panic::AssertUnwindSafe(|| suite.check())).unwrap_err();
     let said = failure.downcast::<String>().unwrap();
-    for part in ["FAIL  tools/unknown-tool 2026-07-28 stdio", "[T02", "0 passed, 1 failed, 0 skipped"] {
+    for part in ["FAIL  tools/structured-sum 2026-07-28 stdio", "[S-TOOL-13", "0 passed, 1 failed, 0 skipped"]
+    {
         assert!(said.contains(part), "{part}: {said}");
     }
 }
@@ -57,15 +58,15 @@ fn options_are_those_of_the_command_line() {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     let known = folder.join("known.txt");
-    fs::write(&known, "tools/unknown-tool 2026-07-28\n").unwrap();
-    let suite = || small("unknown-tool-result").revision(MODERN).only("tools/unknown-tool");
+    fs::write(&known, "tools/structured-sum 2026-07-28\n").unwrap();
+    let suite = || small("wrong-sum").revision(MODERN).only("tools/structured-sum");
     let report = suite().baseline(&known).report(&folder).jobs(NonZeroUsize::MIN).run().unwrap();
     assert!(report.outcome.is_good(), "{report}");
     assert!(report.to_string().contains("1 known failures"), "{report}");
     for name in ["report.json", "junit.xml", "report.html"] {
         assert!(folder.join(name).is_file(), "{name}");
     }
-    let cured = small("").revision(MODERN).only("tools/unknown-tool").baseline(&known).run().unwrap();
+    let cured = small("").revision(MODERN).only("tools/structured-sum").baseline(&known).run().unwrap();
     assert!(!cured.outcome.is_good(), "an entry that no longer fails: {cured}");
     let explored = small("takes-all").revision(MODERN).report(&folder).explore(false).run().unwrap();
     assert!(explored.to_string().contains("FAIL  explore/refuse-add"), "{explored}");

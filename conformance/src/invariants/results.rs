@@ -10,6 +10,9 @@ use super::{Breach, Ledger, Request, schemas, tables, tasks};
 use crate::revision::Revision;
 use crate::text::shorten;
 
+/// From here on not every whole number has a double of its own.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 pub(super) fn check(ledger: &mut Ledger, members: &Map<String, Value>, breaches: &mut Vec<Breach>) {
@@ -77,9 +80,6 @@ fn embedded_resources(ledger: &Ledger, request: &Request, result: &Value, breach
 }
 
 /// A name that stands twice in a page of tools names neither.
-/// From here on not every whole number has a double of its own.
-const EXACT: f64 = 9_007_199_254_740_992.0;
-
 fn unique(ledger: &Ledger, method: &str, result: &Value, breaches: &mut Vec<Breach>) {
     if method != "tools/list" || ledger.revision < Revision::V2025_11_25 {
         return;

@@ -94,7 +94,7 @@ impl<'e> Replay<'e> {
                                 String::new()
                             };
                             let expected = format!("{}{count}", wanted(expect, id.as_ref()));
-                            self.failed(Some(step), Failure::Broken, expected, got)
+                            self.failed(Some(step), Failure::missing(expect), expected, got)
                         }
                         None => Progress::Until(self.until(deadline)),
                     };
@@ -187,7 +187,7 @@ impl<'e> Replay<'e> {
             Some(got) => {
                 let (step, expect) = expectations[open];
                 let expected = wanted(expect, self.waiting.ids[open].as_ref());
-                self.failed(Some(step), Failure::Broken, expected, got)
+                self.failed(Some(step), Failure::missing(expect), expected, got)
             }
         }
     }

@@ -1,6 +1,6 @@
 //! What a replay found, and what follows from it.
 
-use crate::exchange::{Head, Step, Transport};
+use crate::exchange::{Expect, Head, Kind, Step, Transport};
 use crate::invariants::Breach;
 use crate::pattern::Mismatch;
 use crate::requirement::{self, Level};
@@ -68,7 +68,9 @@ pub(super) enum Failure {
     Differs,
     /// An error came, and only its number differs.
     Code,
-    /// Nothing came, the subject ended, or something came that nobody waited for.
+    /// No response came to a request.
+    Unanswered,
+    /// Another message did not come, the subject ended, or something came that nobody waited for.
     Broken,
 }
 
@@ -77,12 +79,21 @@ impl Failure {
     pub(super) fn of(mismatch: &Mismatch) -> Self {
         if mismatch.at.ends_with("/error/code") { Self::Code } else { Self::Differs }
     }
+
+    /// What kind of failure it is that this message did not come.
+    pub(super) const fn missing(expect: &Expect) -> Self {
+        match expect.kind {
+            Kind::Response | Kind::Identified => Self::Unanswered,
+            Kind::Call(_) => Self::Broken,
+        }
+    }
 }
 
 /// The level of a step's failure.
 ///
 /// It counts as what is cited, and as no more than the step or the head writes: what breaks no MUST is no failure, be it a
-/// difference, silence or noise. The number of an error counts as the cited rows that name one: most of the
+/// difference or noise. A request is answered, though, whatever is in it: that is what JSON-RPC calls a request, and an
+/// exchange whose request is none says so with its level. The number of an error counts as the cited rows that name one: most of the
 /// specification's sentences about refusals name none, or recommend one.
 pub(super) fn level(
     head: &Head,
@@ -94,6 +105,7 @@ pub(super) fn level(
     match failure {
         // What was recorded is what is expected.
         Failure::Differs | Failure::Code if head.recorded => Level::Must,
+        Failure::Unanswered => written.unwrap_or(Level::Must),
         // Without citations there is nothing that could weigh it.
         Failure::Broken if requires(head, step).is_empty() => written.unwrap_or(Level::Must),
         Failure::Differs | Failure::Code | Failure::Broken => {

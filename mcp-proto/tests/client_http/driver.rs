@@ -319,7 +319,7 @@ pub(crate) fn all() -> mcp_proto::model::ClientCapabilities {
 
 pub(crate) fn handshake(init: &Sent, version: &str) -> Value {
     json!({"jsonrpc": "2.0", "id": init.id(), "result": {"protocolVersion": version,
-        "capabilities": {"tools": {}, "resources": {"subscribe": true}, "prompts": {}}, "serverInfo": {"name": "s", "version": "1"}}})
+        "capabilities": {"tools": {}, "resources": {"subscribe": true}, "prompts": {}, "logging": {}}, "serverInfo": {"name": "s", "version": "1"}}})
 }
 
 pub(crate) fn result(sent: &Sent, mut result: Value) -> Value {

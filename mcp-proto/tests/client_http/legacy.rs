@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mcp_proto::client::http::Lost;
 use mcp_proto::client::{CallError, CallOptions, ViolationKind, request};
-use mcp_proto::model::SubscriptionFilter;
+use mcp_proto::model::{LoggingLevel, SubscriptionFilter};
 use serde_json::json;
 
 use crate::driver::*;
@@ -445,6 +445,57 @@ fn sessions_that_end_with_their_streams_are_bounded() {
     driver.shake_hands("2025-11-25", "t-2");
 }
 
+/// Nor is one that does not know the session any more in which it is told what it is told in each: what to log, and which
+/// resources are listened to.
+#[test]
+fn sessions_that_end_at_what_each_is_told_are_bounded() {
+    for listens in [false, true] {
+        let (mut driver, _stream) = Driver::legacy("2025-11-25");
+        if listens {
+            let filter = SubscriptionFilter::new().resource("file:///a");
+            driver.with(|client, now, out| client.listen(filter, &CallOptions::default(), now, out).unwrap());
+        } else {
+            driver.call(&request::SetLevel::new(LoggingLevel::Info));
+        }
+        let sent = driver.one();
+        driver.json(&sent, 200, &result(&sent, json!({})));
+        driver.events();
+        let call = driver.tool("a", json!({}));
+        let sent = driver.one();
+        driver.status(&sent, 404);
+        let (mut sessions, mut events) = (1, Vec::new());
+        for _ in 0..100 {
+            for sent in driver.sent() {
+                if driver.closed.contains(&sent.exchange) {
+                    continue;
+                }
+                if sent.method() == "GET" {
+                    driver.status(&sent, 405);
+                    continue;
+                }
+                match &*sent.rpc() {
+                    "initialize" => {
+                        sessions += 1;
+                        let session = format!("s-{sessions}");
+                        let headers = [("Mcp-Session-Id", session.as_str())];
+                        driver.json_with(&sent, 200, &headers, &handshake(&sent, "2025-11-25"));
+                    }
+                    "notifications/initialized" => driver.status(&sent, 202),
+                    "logging/setLevel" | "resources/subscribe" => driver.status(&sent, 404),
+                    _ => driver.json(&sent, 200, &result(&sent, text("A"))),
+                }
+            }
+            events.extend(driver.events());
+            driver.pass(millis(100));
+        }
+        assert_eq!(sessions, 7, "the one that was, one for the call, five for what each is told");
+        assert!(driver.sent().is_empty());
+        let ends =
+            |event: &&Seen| matches!(event, Seen::Complete(done, _) | Seen::Failed(done, _) if *done == call);
+        assert_eq!(events.iter().filter(ends).count(), 1, "{events:?}");
+    }
+}
+
 /// A stream that is gone is no secret, and is tried again when the server takes a request.
 #[test]
 fn a_stream_that_is_gone_is_told_and_tried_again() {
@@ -495,7 +546,15 @@ fn a_stream_that_is_gone_is_told_and_tried_again() {
 /// An answer with status 404 is one, if it is about the call and not about the session.
 #[test]
 fn an_error_of_the_call_is_its_answer() {
-    for (status, code) in [(404, -32601), (404, -32602), (404, -32002), (400, -32600), (400, -32000)] {
+    for (status, code) in [
+        (404, -32601),
+        (404, -32602),
+        (404, -32002),
+        (404, -32603),
+        (404, -32021),
+        (400, -32600),
+        (400, -32000),
+    ] {
         let (mut driver, _stream) = Driver::legacy("2025-11-25");
         let call = driver.tool("a", json!({}));
         let sent = driver.one();

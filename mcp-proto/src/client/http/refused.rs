@@ -79,12 +79,9 @@ impl Client {
             _ if status == 404 && !asked.version.is_modern() && exchange.session.is_some() => {
                 // A server that knows the session may still say that it does not know the method or what it
                 // is about. [spec: 2025-11-25 basic/transports#session-management]
+                // What servers say of the session itself is one of these; after anything else the call may have run.
                 let is_answer = error.as_ref().is_some_and(|error| {
-                    is_own
-                        && matches!(
-                            error.code,
-                            code::METHOD_NOT_FOUND | code::INVALID_PARAMS | code::RESOURCE_NOT_FOUND
-                        )
+                    is_own && !matches!(error.code, code::INVALID_REQUEST | -32000 | -32001)
                 });
                 if is_answer {
                     return self.answer_error(&asked, error, plain, now, out);
@@ -165,6 +162,12 @@ impl Client {
         out: &mut Vec<Action>,
     ) {
         let wire = asked.wire;
+        // What nobody called is said in every session: it is no reason to begin sessions without end.
+        if asked.purpose.call().is_none() {
+            self.fail_request(&asked, plain, now, out);
+            self.renew_session(session, now, out);
+            return;
+        }
         let again = self.traffic.tries(asked.purpose).is_some_and(|tries| {
             tries.session += 1;
             tries.session <= 1
@@ -180,8 +183,9 @@ impl Client {
         }
     }
 
-    /// A stream that there was is not known any more: the session is over, whatever was on its way in it.
-    /// Begins another, if this did not happen too often in a row. Whether it does. LC-SESS-03
+    /// The session is over, whatever was on its way in it: a stream that there was is not known any more, or what is said
+    /// in every session is refused. Begins another, if this did not happen too often in a row. Whether it does.
+    /// LC-SESS-03
     pub(super) fn renew_session(
         &mut self,
         session: Option<u32>,

@@ -218,9 +218,7 @@ fn what_was_remembered_is_asked_again_if_it_is_refused() {
         driver.json(&sent, status, &error(&sent, code, None));
         let probe = driver.one();
         driver.json(&probe, 200, &discovered(&probe));
-        let again = driver.one();
-        driver.json(&again, status, &error(&again, code, None));
-        assert!(driver.sent().is_empty());
+        assert!(driver.sent().is_empty(), "it may have run");
         let events = driver.events();
         assert!(
             matches!(&events[..], [Seen::Ready, Seen::Failed(failed, CallError::Rpc(why))]

@@ -81,9 +81,15 @@ impl Engine {
         self.phase = Phase::Unusable(error.clone());
     }
 
-    /// What was remembered of the server does not hold: asks it, and makes the call again that it refused.
-    /// Whether that is possible.
-    pub(crate) fn ask_again<O: Outbox>(&mut self, wire: i64, now: Instant, out: &mut O) -> bool {
+    /// What was remembered of the server may not hold: asks it. If it is another, the call that it refused is made again,
+    /// else the refusal is its answer. Whether that is possible.
+    pub(crate) fn ask_again<O: Outbox>(
+        &mut self,
+        wire: i64,
+        refusal: CallError,
+        now: Instant,
+        out: &mut O,
+    ) -> bool {
         if !self.is_ready() || self.config.preferred_legacy().is_none() {
             return false;
         }
@@ -92,6 +98,7 @@ impl Engine {
         };
         self.table.close_wire(wire);
         self.wait_again(call);
+        self.doubted = Some((call, refusal));
         self.verdict = None;
         self.facts = None;
         self.phase = Phase::Idle;

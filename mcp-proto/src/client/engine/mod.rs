@@ -47,6 +47,8 @@ pub(crate) struct Engine {
     table: Table,
     /// Calls that wait until it is known what the server speaks, in the order in which they were made.
     queue: BTreeSet<CallId>,
+    /// A call that was refused by a server that may be another than was remembered, and how.
+    doubted: Option<(CallId, CallError)>,
     backlog: VecDeque<Event<'static>>,
     asks: Asks,
     tools: Tools,
@@ -69,6 +71,7 @@ impl Engine {
             verdict,
             table: Table::default(),
             queue: BTreeSet::new(),
+            doubted: None,
             backlog: VecDeque::new(),
             asks: Asks::default(),
             tools,

@@ -271,6 +271,14 @@ impl Engine {
         now: Instant,
         out: &mut O,
     ) -> Event<'static> {
+        // The server is what was remembered: what it refused it may have done before, and is not asked for again.
+        if let Some((call, refusal)) = self.doubted.take()
+            && facts.version.is_modern()
+            && self.queue.remove(&call)
+        {
+            self.table.remove(call);
+            self.fail_later(call, refusal);
+        }
         self.verdict = Some(Verdict::new(facts.version));
         self.facts = Some(facts);
         self.phase = Phase::Ready;

@@ -94,10 +94,13 @@ impl Client {
                 && error.as_ref().is_none_or(|error| error.code != code::INVALID_PARAMS)
                 && era::of_discover(status, error.as_ref()) == Evidence::Older =>
             {
-                // What was remembered of the server may be out of date; nothing ran.
+                // What was remembered of the server may be out of date: an older one runs nothing of a message that it
+                // refuses.
                 self.is_confirmed = true;
                 let wire = asked.wire;
-                let is_asked = self.through(now, out, |engine, out| engine.ask_again(wire, now, out));
+                let refusal = error.clone().map_or_else(|| plain.clone(), CallError::Rpc);
+                let is_asked =
+                    self.through(now, out, |engine, out| engine.ask_again(wire, refusal, now, out));
                 if !is_asked {
                     self.answer_error(&asked, error, plain, now, out);
                 }

@@ -184,3 +184,31 @@ fn headers_of_the_caller_go_with_every_request() {
     assert_eq!((sent.header("x-api-key"), sent.header("authorization")), (Some("k"), Some("Bearer t")));
     assert_eq!(sent.request.headers.iter().filter(|(name, _)| name == "authorization").count(), 1);
 }
+
+/// What waits for a token while its session ends is not sent into that session any more: it has not run, and is sent in the
+/// next one.
+#[test]
+fn what_waits_for_a_token_moves_to_the_next_session() {
+    let (mut driver, _stream) = Driver::legacy_with("2025-11-25", settings().gets_tokens(true));
+    let waiting = driver.tool("a", json!({}));
+    let refused = driver.tool("b", json!({}));
+    let [a, b] = &driver.sent()[..] else { panic!() };
+    refuse(&mut driver, a, 401, CHALLENGE);
+    assert!(matches!(driver.event(), Seen::Unauthorized(_)));
+    driver.status(b, 404);
+    driver.shake_hands("2025-11-25", "s-2");
+    let sent = driver.sent();
+    let [a, b] = &sent[..] else { panic!("{sent:#?}") };
+    for sent in [a, b] {
+        assert_eq!(sent.header("mcp-session-id"), Some("s-2"));
+    }
+    driver.json(b, 200, &result(b, text("B")));
+    assert!(matches!(driver.event(), Seen::Complete(done, _) if done == refused));
+    refuse(&mut driver, a, 401, CHALLENGE);
+    assert!(matches!(driver.event(), Seen::Unauthorized(_)));
+    driver.with(|client, now, out| client.authorize(token("t-1"), now, out));
+    let a = driver.one();
+    assert_eq!((a.header("mcp-session-id"), a.header("authorization")), (Some("s-2"), Some("Bearer t-1")));
+    driver.json(&a, 200, &result(&a, text("A")));
+    assert!(matches!(driver.event(), Seen::Complete(done, _) if done == waiting));
+}

@@ -353,6 +353,44 @@ fn a_session_that_is_over_is_replaced_once() {
     );
 }
 
+/// A redirect that comes after the session has ended leads into it all the same, and says nothing of the next one.
+#[test]
+fn a_redirected_call_belongs_to_the_session_that_it_names() {
+    let (mut driver, _stream) = Driver::legacy("2025-11-25");
+    let redirected = driver.tool("a", json!({}));
+    let refused = driver.tool("b", json!({}));
+    let [a, b] = &driver.sent()[..] else { panic!() };
+    driver.status(b, 404);
+    let init = driver.one();
+    driver.respond(a, 307, &[("Location", "/mcp/")], "");
+    let a = driver.one();
+    assert_eq!(a.header("mcp-session-id"), Some("s-1"));
+    driver.status(&a, 404);
+    assert!(driver.sent().is_empty() && driver.events().is_empty());
+    driver.json_with(&init, 200, &[("Mcp-Session-Id", "s-2")], &handshake(&init, "2025-11-25"));
+    let note = driver.one();
+    driver.status(&note, 202);
+    let stream = driver.one();
+    driver.sse(&stream);
+    assert!(matches!(driver.event(), Seen::Ready));
+    let sent = driver.sent();
+    assert_eq!(sent.len(), 2, "{sent:#?}");
+    for sent in &sent {
+        assert_eq!(sent.header("mcp-session-id"), Some("s-2"));
+        driver.json(sent, 200, &result(sent, text("A")));
+    }
+    let mut done: Vec<_> = driver
+        .events()
+        .into_iter()
+        .map(|event| match event {
+            Seen::Complete(done, _) => done,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    done.sort();
+    assert_eq!(done, [redirected, refused]);
+}
+
 /// LC-SESS-03: a stream that there was is not known any more, so the session is over.
 #[test]
 fn a_stream_that_is_not_found_any_more_ends_the_session() {

@@ -228,11 +228,22 @@ impl Client {
         for (id, _) in open.into_iter().filter(|(_, ends)| *ends) {
             through.close(id);
         }
+        let mut refused = refused.to_vec();
+        for parked in through.traffic.unpark_session() {
+            // It was asked for a token and has not run; what nobody called is said anew in each session.
+            if let Role::Request(asked) = parked.role
+                && asked.purpose.call().is_some()
+            {
+                self.engine.let_go(asked.wire, now);
+                refused.push(asked.wire);
+            }
+        }
+        let through = Out { traffic: &mut self.traffic, actions: out, now };
         through.traffic.forget_streams();
         through.traffic.session = None;
         through.traffic.version = None;
         through.traffic.generation += 1;
         let error = CallError::Lost("the session ended".into());
-        self.through(now, out, |engine, out| engine.renew(refused, &undecided, &error, now, out));
+        self.through(now, out, |engine, out| engine.renew(&refused, &undecided, &error, now, out));
     }
 }

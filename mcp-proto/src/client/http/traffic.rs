@@ -262,6 +262,12 @@ impl Traffic {
         self.by_wire.remove(&wire);
     }
 
+    /// What waits for a token and belongs to a session.
+    pub(super) fn unpark_session(&mut self) -> Vec<Parked> {
+        let of_session = |parked: &mut Parked| parked.request.header("mcp-session-id").is_some();
+        self.parked.extract_if(.., of_session).collect()
+    }
+
     /// No stream is taken up again.
     pub(super) fn forget_streams(&mut self) {
         self.keep_timers(|timer| !matches!(timer, Timer::Reopen(_)));
@@ -342,7 +348,11 @@ impl Out<'_> {
             (Role::Events, Transport::Events { stream, .. }) => *stream = id,
             _ => {}
         }
-        let session = request.header("mcp-session-id").is_some().then_some(traffic.generation);
+        // What was redirected may name a session that is over.
+        let is_of_now = |id: &str| traffic.session.as_deref() == Some(id);
+        let session = request
+            .header("mcp-session-id")
+            .map(|id| if is_of_now(id) { traffic.generation } else { traffic.generation.wrapping_sub(1) });
         traffic.open.insert(
             id,
             Exchange {

@@ -86,6 +86,10 @@ impl<R: Network> Remote<R> {
     }
 
     /// What the connections to the server have found out about it so far. It can be serialised.
+    ///
+    /// A connection that knows it does not ask a modern server anything before the first call. So the client does not know
+    /// the name and the capabilities of the server, and refuses nothing for want of them, before it has called
+    /// `server/discover`.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
         self.known.verdict()

@@ -212,3 +212,26 @@ fn what_waits_for_a_token_moves_to_the_next_session() {
     driver.json(&a, 200, &result(&a, text("A")));
     assert!(matches!(driver.event(), Seen::Complete(done, _) if done == waiting));
 }
+
+/// The stream of an answer that waits for a token: its call may have run, and is not made again.
+#[test]
+fn an_answer_that_waits_for_a_token_ends_with_the_session() {
+    let (mut driver, _stream) = Driver::legacy_with("2025-11-25", settings().gets_tokens(true));
+    let began = driver.tool("a", json!({}));
+    let a = driver.one();
+    driver.sse(&a);
+    driver.body(&a, "id: 1\nretry: 20\ndata:\n\n");
+    driver.end(&a);
+    driver.pass(Duration::from_millis(20));
+    let again = driver.one();
+    refuse(&mut driver, &again, 401, CHALLENGE);
+    assert!(matches!(driver.event(), Seen::Unauthorized(_)));
+    driver.tool("b", json!({}));
+    let b = driver.one();
+    driver.status(&b, 404);
+    assert!(matches!(driver.event(), Seen::Failed(failed, CallError::Lost(_)) if failed == began));
+    driver.shake_hands("2025-11-25", "s-2");
+    assert_eq!(driver.one().body()["params"]["name"], "b");
+    driver.with(|client, now, out| client.authorize(token("t-1"), now, out));
+    assert!(driver.sent().is_empty(), "it may have run");
+}

@@ -391,6 +391,24 @@ fn a_redirected_call_belongs_to_the_session_that_it_names() {
     assert_eq!(done, [redirected, refused]);
 }
 
+/// An answer that begins in a session that is over is not looked for in the next one.
+#[test]
+fn a_stream_is_not_taken_up_in_another_session() {
+    let (mut driver, _stream) = Driver::legacy("2025-11-25");
+    let late = driver.tool("a", json!({}));
+    driver.tool("b", json!({}));
+    let [a, b] = &driver.sent()[..] else { panic!() };
+    driver.status(b, 404);
+    driver.sse(a);
+    driver.body(a, "id: 1\nretry: 20\ndata:\n\n");
+    driver.shake_hands("2025-11-25", "s-2");
+    assert_eq!(driver.one().body()["params"]["name"], "b");
+    driver.end(a);
+    assert!(matches!(driver.event(), Seen::Failed(failed, CallError::Lost(_)) if failed == late));
+    driver.pass(millis(1000));
+    assert!(driver.sent().is_empty());
+}
+
 /// LC-SESS-03: a stream that there was is not known any more, so the session is over.
 #[test]
 fn a_stream_that_is_not_found_any_more_ends_the_session() {

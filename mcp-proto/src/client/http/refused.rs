@@ -230,9 +230,11 @@ impl Client {
         }
         let mut refused = refused.to_vec();
         for parked in through.traffic.unpark_session() {
-            // It was asked for a token and has not run; what nobody called is said anew in each session.
+            // It was asked for a token and has not run, unless it is the stream of an answer that began; what nobody called
+            // is said anew in each session.
             if let Role::Request(asked) = parked.role
                 && asked.purpose.call().is_some()
+                && !asked.is_resumed
             {
                 self.engine.let_go(asked.wire, now);
                 refused.push(asked.wire);

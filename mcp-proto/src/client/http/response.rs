@@ -330,8 +330,10 @@ impl Client {
         if exchange.answered {
             return;
         }
+        let is_of_now = exchange.session.is_none_or(|session| session == self.traffic.generation);
         let resumes = !asked.version.is_modern()
             && asked.purpose != Purpose::Handshake
+            && is_of_now
             && matches!(self.traffic.transport, Transport::Streamable);
         if asked.is_resumed && !exchange.is_events {
             // It may be out of order for a while, or know nothing of the stream.
